@@ -1,0 +1,7 @@
+package bundle
+
+// For the tests of the embedded catalogue, which are outside the package.
+var (
+	CompareGolden = compareGolden
+	Documents     = documents
+)
