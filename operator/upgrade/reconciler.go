@@ -17,6 +17,7 @@ import (
 
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
 	"github.com/millwright-dev/millwright/internal/workload"
 )
@@ -53,7 +54,7 @@ type Reconciler struct {
 	Now    func() time.Time
 
 	resolver *contract.Resolver
-	watcher  *contract.Watcher
+	watcher  *watches.Watcher
 }
 
 // Reconcile takes the next step of one upgrade and tells its state in its status.

@@ -17,6 +17,7 @@ import (
 
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 )
 
 // SetupWithManager registers the controller and what it watches: upgrades, and the Clusters, control planes,
@@ -41,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if err != nil {
 		return err
 	}
-	r.watcher = contract.NewWatcher(c, mgr)
+	r.watcher = watches.New(c, mgr)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-dev/millwright/internal/bundle"
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/members"
 	"github.com/millwright-dev/millwright/internal/patch"
 	"github.com/millwright-dev/millwright/internal/workload"
@@ -44,7 +45,7 @@ type Reconciler struct {
 	Now       func() time.Time
 
 	resolver *contract.Resolver
-	watcher  *contract.Watcher
+	watcher  *watches.Watcher
 	follower *members.Follower
 	memory   *memory
 	places   *places

@@ -22,6 +22,7 @@ import (
 	addonsv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/members"
 )
 
@@ -51,7 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if err != nil {
 		return err
 	}
-	r.watcher = contract.NewWatcher(c, mgr)
+	r.watcher = watches.New(c, mgr)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
 )
 
@@ -61,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if err != nil {
 		return fmt.Errorf("set up the machine controller: %w", err)
 	}
-	watcher := contract.NewWatcher(c, mgr)
+	watcher := watches.New(c, mgr)
 	r.watch = func(ctx context.Context, ref clusterv1.ContractVersionedObjectReference) error {
 		gvk, err := r.resolver.GVK(ctx, ref.GroupKind())
 		if err != nil {

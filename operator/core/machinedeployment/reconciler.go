@@ -20,6 +20,7 @@ import (
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
 )
 
@@ -43,7 +44,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 
 	resolver contract.Resolver
-	watcher  *contract.Watcher
+	watcher  *watches.Watcher
 	news     *patch.Unhurried
 }
 

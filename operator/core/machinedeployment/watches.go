@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
 )
 
@@ -33,7 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if err != nil {
 		return err
 	}
-	r.watcher = contract.NewWatcher(c, mgr)
+	r.watcher = watches.New(c, mgr)
 	return nil
 }
 

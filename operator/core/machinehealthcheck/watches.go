@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 )
 
 // indexNodeName finds the cached Machine that refers to a Node.
@@ -54,7 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if err != nil {
 		return fmt.Errorf("set up the machine health check controller: %w", err)
 	}
-	watcher := contract.NewWatcher(c, mgr)
+	watcher := watches.New(c, mgr)
 	r.watch = func(ctx context.Context, kind schema.GroupKind) error {
 		gvk, err := r.resolver.GVK(ctx, kind)
 		if err != nil {

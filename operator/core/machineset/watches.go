@@ -23,6 +23,7 @@ import (
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
 )
 
@@ -45,7 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if err != nil {
 		return err
 	}
-	r.watcher = contract.NewWatcher(c, mgr)
+	r.watcher = watches.New(c, mgr)
 	return nil
 }
 

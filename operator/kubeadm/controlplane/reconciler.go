@@ -21,6 +21,7 @@ import (
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
 	"github.com/millwright-dev/millwright/internal/workload"
 	"github.com/millwright-dev/millwright/operator/kubeadm/certificates"
@@ -63,7 +64,7 @@ type Reconciler struct {
 	Now func() time.Time
 
 	resolver     *contract.Resolver
-	watcher      *contract.Watcher
+	watcher      *watches.Watcher
 	certificates *certificates.Store
 	dial         dialMember
 	doubts       doubts

@@ -26,6 +26,7 @@ import (
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
 	"github.com/millwright-dev/millwright/operator/kubeadm/certificates"
 )
@@ -66,7 +67,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if err != nil {
 		return err
 	}
-	r.watcher = contract.NewWatcher(c, mgr)
+	r.watcher = watches.New(c, mgr)
 	return nil
 }
 

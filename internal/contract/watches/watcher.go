@@ -1,4 +1,4 @@
-package contract
+package watches
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/millwright-dev/millwright/internal/contract"
 )
 
 // Watcher adds watches of kinds that references name to a controller that runs already, each kind once.
@@ -31,8 +33,8 @@ type Watcher struct {
 	seen map[schema.GroupVersionKind]bool
 }
 
-// NewWatcher returns a Watcher for one controller; its objects come from the manager's cache.
-func NewWatcher(c controller.Controller, mgr manager.Manager) *Watcher {
+// New returns a Watcher for one controller; its objects come from the manager's cache.
+func New(c controller.Controller, mgr manager.Manager) *Watcher {
 	return &Watcher{controller: c, cache: mgr.GetCache(), scheme: mgr.GetScheme(), seen: map[schema.GroupVersionKind]bool{}}
 }
 
@@ -44,7 +46,7 @@ func (w *Watcher) Watch(gvk schema.GroupVersionKind, h handler.EventHandler, pre
 	if w.seen[gvk] {
 		return nil
 	}
-	obj := Typed(w.scheme, gvk)
+	obj := contract.Typed(w.scheme, gvk)
 	if obj == nil {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(gvk)
@@ -64,7 +66,7 @@ func untyped(gvk schema.GroupVersionKind, h handler.EventHandler, p predicate.Pr
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// An object that does not convert is logged and left out: there is nobody to return an error to.
 	convert := func(ctx context.Context, obj *client.Object) bool {
-		u, err := Untyped(*obj, gvk)
+		u, err := contract.Untyped(*obj, gvk)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Hand an event on")
 			return false
