@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # generated lists the generated files with a hash of each.
 generated() {
-  find manifests/crds manifests/rbac/role.yaml api -type f \( -name '*.yaml' -o -name 'zz_generated.*' \) | sort |
+  find manifests/crds manifests/rbac/role.yaml manifests/beside-upstream/role.yaml api -type f \( -name '*.yaml' -o -name 'zz_generated.*' \) | sort |
     while read -r file; do echo "$(git hash-object --no-filters "$file") $file"; done
 }
 
@@ -16,7 +16,7 @@ if ! diff <(printf '%s\n' "$before") <(generated); then
   exit 1
 fi
 
-for folder in crds rbac policies operator default; do
+for folder in crds rbac policies operator default beside-upstream; do
   go tool -modfile=tools/go.mod kustomize build "manifests/$folder" >/dev/null
 done
 
