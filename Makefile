@@ -28,6 +28,7 @@ demo: build ## Bring up a sandbox, create a cluster, scale it, give it add-ons. 
 .PHONY: test
 test: build sandbox-build ## All tests: unit, integration against a real kube-apiserver, end to end in a sandbox.
 	go -C sandbox test $(TESTFLAGS) ./...
+	go -C tools test ./...
 	$(GOTOOL) gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) ./...
 
 ##@ Sandbox
@@ -62,6 +63,18 @@ bin-sandbox:
 clean: sandbox-down ## Stop the sandbox and remove bin/ and .sandbox/. The cache of Kubernetes binaries stays.
 	rm -rf bin .sandbox
 
+##@ Release
+
+RELEASE ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || echo v0.0.0)
+
+.PHONY: release
+release: ## Archives, digests, SBOMs, krew manifests, install manifests and the operator's image, into dist/.
+	go -C tools run ./release -root .. -out ../dist -version $(RELEASE) $(if $(PLATFORMS),-platforms $(PLATFORMS))
+
+.PHONY: krew-test
+krew-test: ## Install both plugins from dist/ with a real krew, offline, and run them.
+	hack/krew-test.sh
+
 ##@ Develop
 
 .PHONY: generate
@@ -69,12 +82,14 @@ generate: ## Generate deepcopy functions, CRDs and RBAC.
 	hack/generate.sh
 
 .PHONY: lint
-lint: ## go vet, gofmt and staticcheck on both modules.
+lint: ## go vet, gofmt and staticcheck on every module.
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
 	go -C sandbox vet ./...
+	go -C tools vet ./...
 	$(GOTOOL) staticcheck ./...
 	cd sandbox && go tool -modfile=../tools/go.mod staticcheck ./...
+	cd tools && go tool staticcheck ./...
 
 .PHONY: verify
 verify: ## Fail when generated code or go.mod is not up to date.
