@@ -34,7 +34,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		Root: showFleet,
 		Groups: func(o *cli.Options) templates.CommandGroups {
 			return templates.CommandGroups{
-				{Message: "See:", Commands: []*cobra.Command{newGetCommand(o), newTreeCommand(o), newEventsCommand(o)}},
+				{Message: "See:", Commands: []*cobra.Command{newGetCommand(o), newTreeCommand(o), newWhyCommand(o), newEventsCommand(o)}},
 				{Message: "Change:", Commands: []*cobra.Command{
 					newScaleCommand(o),
 					newReplaceCommand(o),

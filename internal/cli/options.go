@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	releasesv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
 )
 
@@ -144,5 +145,6 @@ func NewScheme() *runtime.Scheme {
 	utilruntime.Must(controlplanev1.AddToScheme(scheme))
 	utilruntime.Must(addonsv1.AddToScheme(scheme))
 	utilruntime.Must(lifecyclev1.AddToScheme(scheme))
+	utilruntime.Must(releasesv1.AddToScheme(scheme))
 	return scheme
 }
