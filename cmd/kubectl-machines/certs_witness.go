@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -22,14 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-dev/millwright/internal/etcd"
+	"github.com/millwright-dev/millwright/internal/kubeadm"
+	"github.com/millwright-dev/millwright/internal/pki"
 )
 
 // handshakeWithin bounds one handshake, so that one machine that is silent does not hold up the table.
 const handshakeWithin = 10 * time.Second
-
-// apiServerAddress is the annotation by which kubeadm tells where an API server listens (k8s.io/kubernetes,
-// cmd/kubeadm/app/constants).
-const apiServerAddress = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"
 
 // readKeptCertificates reads the Secrets of a cluster.
 func readKeptCertificates(ctx context.Context, c client.Client, cluster *clusterv1.Cluster) (keptSecrets, error) {
@@ -73,7 +69,9 @@ func (w certificateWitness) endpoint(ctx context.Context) []certificate {
 	if w.config.ServerName != "" {
 		name = w.config.ServerName
 	}
-	chain, err := handshake(ctx, name, func(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
+	chain, err := pki.ServedChain(ctx, name, func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", host)
 	})
 	if err != nil {
@@ -123,7 +121,7 @@ func (w certificateWitness) machines(ctx context.Context, machines []clusterv1.M
 			continue
 		}
 		group.Go(func() {
-			c := w.member(ctx, workload, m, pod, "apiserver", "ca", apiServerPort(pod))
+			c := w.member(ctx, workload, m, pod, "apiserver", "ca", kubeadm.APIServerPort(pod))
 			if at := recordedExpiry(m); c.expires.IsZero() && !at.IsZero() {
 				c = certificate{name: "apiserver", machine: m.Name, source: "Machine " + m.Name, expires: at}
 			}
@@ -144,45 +142,12 @@ func (w certificateWitness) member(ctx context.Context, workload kubernetes.Inte
 		return c
 	}
 	defer forwarder.Close()
-	chain, err := handshake(ctx, "localhost", func(ctx context.Context) (net.Conn, error) { return forwarder.Dial(ctx, "") })
+	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
+	chain, err := pki.ServedChain(ctx, "localhost", func(ctx context.Context) (net.Conn, error) { return forwarder.Dial(ctx, "") })
 	if err != nil {
 		c.problem = problemOf(err)
 		return c
 	}
 	return c.of(chain, w.authorities[authority])
-}
-
-func apiServerPort(pod *corev1.Pod) int {
-	if _, port, err := net.SplitHostPort(pod.Annotations[apiServerAddress]); err == nil {
-		if n, err := strconv.Atoi(port); err == nil {
-			return n
-		}
-	}
-	return 6443
-}
-
-// handshake returns the certificates that a server shows. It is looked at and not trusted: an expired one is what is
-// looked for. A server that then wants a certificate of ours has shown its own before.
-func handshake(ctx context.Context, name string, dial func(context.Context) (net.Conn, error)) ([]*x509.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
-	defer cancel()
-	conn, err := dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	var chain []*x509.Certificate
-	shaking := tls.Client(conn, &tls.Config{
-		ServerName: name, MinVersion: tls.VersionTLS12,
-		// Nothing is sent, and the caller compares with the authority.
-		InsecureSkipVerify: true,
-		VerifyConnection: func(state tls.ConnectionState) error {
-			chain = state.PeerCertificates
-			return nil
-		},
-	})
-	if err := shaking.HandshakeContext(ctx); err != nil && len(chain) == 0 {
-		return nil, fmt.Errorf("shake hands: %w", err)
-	}
-	return chain, nil
 }

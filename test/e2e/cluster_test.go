@@ -45,6 +45,8 @@ func TestAnUnchangedCAPVTemplateBecomesAClusterThatScalesAndGoes(t *testing.T) {
 		t.Errorf("the workload cluster does not say that it is %s: %s", sandboxtest.Version, got)
 	}
 
+	t.Run("certificates", func(t *testing.T) { testTheEndOfCertificatesIsRecorded(t, cluster, 3) })
+
 	deployment := cluster + "-md-0"
 	for _, replicas := range []int{6, 1} {
 		bed.Run(t, "kubectl", "machines", "scale", deployment, "--replicas", fmt.Sprint(replicas), "--wait", "--timeout", "8m")

@@ -41,8 +41,30 @@ func report(s *snapshot) time.Duration {
 		machine.Status.SetTypedPhase(now)
 		machine.Status.LastUpdated = metav1.NewTime(s.now.Truncate(time.Second))
 	}
+	machine.Status.CertificatesExpiryDate = certificatesExpiry(s)
 	machine.Status.ObservedGeneration = machine.Generation
 	return earliest(earliest(again, untilAvailable), untilMade(s))
+}
+
+// certificatesExpiry returns when the certificates of a control plane's machine end, as its control plane or its bootstrap
+// provider tells by an annotation on either object; the Machine's own goes first.
+func certificatesExpiry(s *snapshot) metav1.Time {
+	const annotation = clusterv1.MachineCertificatesExpiryDateAnnotation
+	if _, ok := s.machine.Labels[clusterv1.MachineControlPlaneLabel]; !ok {
+		return metav1.Time{}
+	}
+	value, told := s.machine.Annotations[annotation]
+	if !told && s.bootstrap.obj != nil {
+		value, told = s.bootstrap.obj.GetAnnotations()[annotation]
+	}
+	if !told && s.bootstrap.failed != nil {
+		return s.machine.Status.CertificatesExpiryDate
+	}
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(at)
 }
 
 // untilMade returns what is left of makerGrace for a Machine whose objects are not all there, zero for none.

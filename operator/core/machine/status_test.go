@@ -249,3 +249,43 @@ func TestAnotherReportChangesNothing(t *testing.T) {
 		t.Errorf("a converged Machine changed (-before +after):\n%s", d)
 	}
 }
+
+func TestTheEndOfCertificatesIsTakenFromAnnotations(t *testing.T) {
+	const annotation = clusterv1.MachineCertificatesExpiryDateAnnotation
+	early, late := metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)), metav1.NewTime(time.Date(2028, 1, 1, 0, 0, 0, 0, time.UTC))
+	controlPlane := func(s *snapshot) { s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }
+	onMachine := func(value string) func(*snapshot) {
+		return func(s *snapshot) { s.machine.Annotations = map[string]string{annotation: value} }
+	}
+	onConfig := func(value string) func(*snapshot) {
+		return func(s *snapshot) {
+			s.bootstrap.obj = &unstructured.Unstructured{Object: map[string]any{}}
+			s.bootstrap.obj.SetAnnotations(map[string]string{annotation: value})
+		}
+	}
+	known := func(s *snapshot) { s.machine.Status.CertificatesExpiryDate = late }
+	for name, tc := range map[string]struct {
+		changes []func(*snapshot)
+		want    metav1.Time
+	}{
+		"on the Machine":                 {[]func(*snapshot){controlPlane, onMachine("2027-01-01T00:00:00Z")}, early},
+		"on its bootstrap config":        {[]func(*snapshot){controlPlane, onConfig("2028-01-01T00:00:00Z")}, late},
+		"the Machine's goes first":       {[]func(*snapshot){controlPlane, onConfig("2028-01-01T00:00:00Z"), onMachine("2027-01-01T00:00:00Z")}, early},
+		"no annotation any more":         {[]func(*snapshot){controlPlane, known}, metav1.Time{}},
+		"none that can be read":          {[]func(*snapshot){controlPlane, onMachine("soon")}, metav1.Time{}},
+		"the config cannot be read now":  {[]func(*snapshot){controlPlane, known, func(s *snapshot) { s.bootstrap.failed = errors.New("timeout") }}, late},
+		"a worker has none that we know": {[]func(*snapshot){onMachine("2027-01-01T00:00:00Z")}, metav1.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := running(time.Now(), func(s *snapshot) {
+				for _, change := range tc.changes {
+					change(s)
+				}
+			})
+			report(s)
+			if got := s.machine.Status.CertificatesExpiryDate; !got.Equal(&tc.want) {
+				t.Errorf("expiry %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

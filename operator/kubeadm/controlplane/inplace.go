@@ -46,13 +46,14 @@ func propagate(s *snapshot, obj metav1.Object) {
 // keepObjectsUp brings the template's labels and annotations onto the objects that belong to Machines.
 func (r *Reconciler) keepObjectsUp(ctx context.Context, s *snapshot, of *replica) error {
 	var objects []client.Object
+	var errs []error
 	if of.config != nil {
 		objects = append(objects, of.config)
+		errs = append(errs, r.recordExpiry(ctx, s, of))
 	}
 	if of.infrastructure != nil {
 		objects = append(objects, of.infrastructure)
 	}
-	var errs []error
 	for _, obj := range objects {
 		if of.deleting() || !obj.GetDeletionTimestamp().IsZero() ||
 			lifecycle.Propagated(obj, machineLabels(s), s.controlPlane.Spec.MachineTemplate.ObjectMeta.Annotations) {

@@ -53,9 +53,13 @@ func (r *Reconciler) inspect(ctx context.Context, s *snapshot, etcdCA pki.KeyPai
 		out.kubeadmConfig = connection.Client.Get(ctx, key, &corev1.ConfigMap{}) == nil
 	}
 	r.readObjects(ctx, s, connection.Client, &out)
+	var wg sync.WaitGroup
+	seen := out
+	wg.Go(func() { out.expiries = r.readExpiries(ctx, s, connection, seen) })
 	if s.stackedEtcd() {
 		out.etcd, out.etcdErr = r.askEtcd(ctx, s, etcdCA)
 	}
+	wg.Wait()
 	return out, nil
 }
 

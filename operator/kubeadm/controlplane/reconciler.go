@@ -67,6 +67,8 @@ type Reconciler struct {
 	watcher      *watches.Watcher
 	certificates *certificates.Store
 	dial         dialMember
+	readExpiry   readExpiry
+	readings     readings
 	doubts       doubts
 	finished     finishes
 }
@@ -79,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			// Also one whose finalizer somebody else removed.
 			r.doubts.forget(req.NamespacedName)
 			r.finished.forget(req.NamespacedName)
+			r.readings.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -242,6 +245,7 @@ func (r *Reconciler) tellMachines(ctx context.Context, s *snapshot) error {
 		errs = append(errs, r.keepObjectsUp(ctx, s, replica))
 		helper := patch.New(replica.machine, r.Client)
 		keepUp(s, replica.machine)
+		setExpiry(replica.machine, s.workload.expiries[replica.machine.Name])
 		for _, condition := range machineConditions(s, replica) {
 			if have := conditions.Get(replica.machine, condition.Type); inDoubt && have != nil && condition.Status == metav1.ConditionUnknown {
 				continue

@@ -46,6 +46,8 @@ type inspection struct {
 	nodes    map[string]*corev1.Node
 	pods     map[string]*corev1.Pod
 	failures map[string]error
+	// expiries tells, by Machine, when the certificate ends that its API server has shown.
+	expiries map[string]time.Time
 	// etcd is nil when it was not asked, or did not answer: then etcdErr tells why.
 	etcd    *etcd.Status
 	etcdErr error

@@ -80,18 +80,16 @@ func renewalDue(s *snapshot, r *replica) time.Time {
 	return due
 }
 
-// certificatesExpiry returns what is recorded with the Machine or its bootstrap config; zero when nothing is.
+// certificatesExpiry returns what is recorded with the Machine or its bootstrap config; zero when nothing is. What we
+// have just read stands in the annotations; the Machine's controller takes it over into the status later.
 func certificatesExpiry(r *replica) time.Time {
-	if at := r.machine.Status.CertificatesExpiryDate; !at.IsZero() {
-		return at.Time
-	}
 	recorded := r.machine.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]
 	if recorded == "" && r.config != nil {
 		recorded = r.config.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]
 	}
 	at, err := time.Parse(time.RFC3339, recorded)
 	if err != nil {
-		return time.Time{}
+		return r.machine.Status.CertificatesExpiryDate.Time
 	}
 	return at
 }

@@ -47,6 +47,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 	if r.dial == nil {
 		r.dial = forwardToMember
 	}
+	if r.readExpiry == nil {
+		r.readExpiry = shakeHands
+	}
 	r.resolver = &contract.Resolver{Client: r.Client}
 	r.certificates = &certificates.Store{Client: r.Client, Live: r.Live, Now: r.Now}
 	ofControlPlane := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &controlplanev1.KubeadmControlPlane{}, handler.OnlyControllerOwner())
