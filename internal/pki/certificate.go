@@ -144,6 +144,10 @@ func CheckAuthority(pair KeyPair, now time.Time) error {
 		return err
 	case !certificate.IsCA:
 		return fmt.Errorf("certificate %q is not a certificate authority", certificate.Subject.CommonName)
+	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
+		return fmt.Errorf("certificate authority %q may not sign certificates: its key usage lacks Certificate Sign", certificate.Subject.CommonName)
+	case now.Before(certificate.NotBefore):
+		return fmt.Errorf("certificate authority %q is not valid before %s", certificate.Subject.CommonName, certificate.NotBefore.Format(time.RFC3339))
 	case now.After(certificate.NotAfter):
 		return fmt.Errorf("certificate authority %q expired on %s", certificate.Subject.CommonName, certificate.NotAfter.Format(time.RFC3339))
 	case len(pair.Key) == 0:
@@ -151,6 +155,28 @@ func CheckAuthority(pair KeyPair, now time.Time) error {
 	}
 	_, _, err = pair.authority()
 	return err
+}
+
+// CheckClientCert tells why pair cannot serve as a client's certificate at the time now, if so. A pair without a private
+// key passes.
+func CheckClientCert(pair KeyPair, now time.Time) error {
+	certificate, err := ParseCertificate(pair.Cert)
+	switch {
+	case err != nil:
+		return err
+	case now.After(certificate.NotAfter):
+		return fmt.Errorf("certificate %q expired on %s", certificate.Subject.CommonName, certificate.NotAfter.Format(time.RFC3339))
+	case len(pair.Key) == 0:
+		return nil
+	}
+	key, err := decodeKey(pair.Key)
+	if err != nil {
+		return err
+	}
+	if !samePublicKey(certificate.PublicKey, key.Public()) {
+		return fmt.Errorf("private key does not belong to certificate %q", certificate.Subject.CommonName)
+	}
+	return nil
 }
 
 // CheckServiceAccountKey tells why pair cannot sign and verify service account tokens, if so.

@@ -135,6 +135,7 @@ func TestAuthorityThatCannotSignIsRefusedWithTheReason(t *testing.T) {
 		want string
 	}{
 		"a key of another authority": {KeyPair{Cert: ca.Cert, Key: other.Key}, noon, "does not belong"},
+		"an authority of tomorrow":   {ca, noon.Add(-24 * time.Hour), "not valid before 2026-"},
 		"an expired authority":       {ca, noon.Add(DefaultCAValidity + time.Hour), "expired on 2036-"},
 		"a client certificate":       {client, noon, "not a certificate authority"},
 		"no certificate at all":      {KeyPair{Cert: []byte("hello"), Key: ca.Key}, noon, "no certificate"},

@@ -31,12 +31,17 @@ func TestAnAuthorityOfTheUsersThatCannotServeIsToldByItsSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client, err := pki.NewClientCert(good, "admin", nil, pki.Options{Algorithm: pki.ECDSAP256})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		pair pki.KeyPair
 		says string
 	}{
-		"key":     {pki.KeyPair{Cert: good.Cert, Key: other.Key}, "private key does not belong to certificate"},
-		"expired": {expired, "expired on "},
+		"key":       {pki.KeyPair{Cert: good.Cert, Key: other.Key}, "tls.key: private key does not belong to certificate"},
+		"expired":   {expired, "tls.crt: certificate authority \"kubernetes\" expired on "},
+		"authority": {client, "tls.crt: certificate \"admin\" is not a certificate authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t)
@@ -47,7 +52,7 @@ func TestAnAuthorityOfTheUsersThatCannotServeIsToldByItsSecret(t *testing.T) {
 			newFooTemplate(t, namespace, "prod")
 			startOperator(t, namespace, "core", "kubeadm")
 
-			wantCondition(t, controlPlane, controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, "Unknown", controlplanev1.KubeadmControlPlaneCertificatesInternalErrorReason,
+			wantCondition(t, controlPlane, controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, "False", controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason,
 				fmt.Sprintf("Secret %q", namespace+"/prod-ca"), tc.says, "replace its tls.crt and tls.key")
 			if after := get(t, secretNamed(namespace, "prod-ca")); string(after.Data["tls.crt"]) != string(tc.pair.Cert) || len(after.OwnerReferences) > 0 {
 				t.Error("the user's Secret was touched")

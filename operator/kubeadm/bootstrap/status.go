@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 )
@@ -26,6 +27,11 @@ func certificatesAvailable(config *bootstrapv1.KubeadmConfig) {
 
 func certificatesUnknown(config *bootstrapv1.KubeadmConfig, err error) {
 	conditions.Set(config, conditions.Unknown(bootstrapv1.KubeadmConfigCertificatesAvailableCondition, bootstrapv1.KubeadmConfigCertificatesAvailableInternalErrorReason, "%s", err))
+}
+
+// certificatesMissing says what the user has to mend. Upstream has no reason of its own for it on this kind.
+func certificatesMissing(config *bootstrapv1.KubeadmConfig, err error) {
+	conditions.Set(config, conditions.False(bootstrapv1.KubeadmConfigCertificatesAvailableCondition, clusterv1.NotAvailableReason, "%s", err))
 }
 
 // summarize writes Ready from the two conditions that it consists of.

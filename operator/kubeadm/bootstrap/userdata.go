@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -81,11 +80,11 @@ func tellCertificates(config *bootstrapv1.KubeadmConfig, err error) error {
 	if err == nil {
 		return nil
 	}
-	certificatesUnknown(config, err)
-	var missing *certificates.MissingError
-	if errors.As(err, &missing) {
+	if certificates.ForTheUser(err) {
+		certificatesMissing(config, err)
 		return badInput("%s", err)
 	}
+	certificatesUnknown(config, err)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -133,21 +134,24 @@ func generated(purpose Purpose, config bootstrapv1.ClusterConfiguration) bool {
 	return !config.Etcd.External.IsDefined() || !slices.Contains(external, purpose)
 }
 
-// check tells why a pair cannot do what it is for, if so.
-func check(purpose Purpose, pair pki.KeyPair, now time.Time) error {
+// check tells why a pair cannot do what it is for, if so, and by which key of its Secret.
+func check(purpose Purpose, pair pki.KeyPair, now time.Time) (key string, err error) {
 	switch purpose {
 	case ServiceAccount:
-		return pki.CheckServiceAccountKey(pair)
+		return certKey + " and " + keyKey, pki.CheckServiceAccountKey(pair)
 	case APIServerEtcdClient:
-		if _, err := pki.ParseCertificate(pair.Cert); err != nil {
-			return err
+		if err := pki.CheckClientCert(pki.KeyPair{Cert: pair.Cert}, now); err != nil {
+			return certKey, err
 		}
 		if len(pair.Key) == 0 {
-			return fmt.Errorf("no private key in %s", keyKey)
+			return keyKey, errors.New("there is no private key")
 		}
-		return nil
+		return keyKey, pki.CheckClientCert(pair, now)
 	default:
-		return pki.CheckAuthority(pair, now)
+		if err := pki.CheckAuthority(pki.KeyPair{Cert: pair.Cert}, now); err != nil {
+			return certKey, err
+		}
+		return keyKey, pki.CheckAuthority(pair, now)
 	}
 }
 

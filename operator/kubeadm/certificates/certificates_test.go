@@ -169,11 +169,45 @@ func TestLostOwnerIsPutBack(t *testing.T) {
 	}
 }
 
-func TestWhatCannotServeIsRefusedByName(t *testing.T) {
+func TestWhatCannotServeIsRefusedBySecretAndKey(t *testing.T) {
 	ca, other := authority(t), authority(t)
-	s := store(userSecret(t, ClusterCA, ca.Cert, other.Key))
-	if _, err := s.Load(context.Background(), prod, []Purpose{ClusterCA}); err == nil || !strings.Contains(err.Error(), `"fleet/prod-ca"`) || !strings.Contains(err.Error(), "does not belong") {
-		t.Errorf("error %v does not tell the Secret and its fault", err)
+	client, err := pki.NewClientCert(ca, "etcd-client", nil, pki.Options{Algorithm: pki.ECDSAP256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	yesterday := func() time.Time { return time.Now().Add(-24 * time.Hour) }
+	expired, err := pki.NewCA("corporate", pki.Options{Algorithm: pki.ECDSAP256, Validity: time.Hour, Now: yesterday})
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldClient, err := pki.NewClientCert(ca, "etcd-client", nil, pki.Options{Algorithm: pki.ECDSAP256, Validity: time.Hour, Now: yesterday})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		purpose   Purpose
+		cert, key []byte
+		want      string
+	}{
+		"a key of another":                {ClusterCA, ca.Cert, other.Key, "tls.key: private key does not belong to certificate \"corporate\""},
+		"an expired authority":            {FrontProxyCA, expired.Cert, expired.Key, "tls.crt: certificate authority \"corporate\" expired on"},
+		"no authority":                    {EtcdCA, client.Cert, client.Key, "tls.crt: certificate \"etcd-client\" is not a certificate authority"},
+		"no certificate":                  {ClusterCA, nil, ca.Key, "tls.crt: no certificate in PEM form"},
+		"no key in the key":               {ClusterCA, ca.Cert, []byte("x"), "tls.key: read authority's private key: no private key"},
+		"halves of two service accounts'": {ServiceAccount, ca.Cert, other.Key, "tls.crt and tls.key: the private key does not belong"},
+		"an expired client":               {APIServerEtcdClient, oldClient.Cert, oldClient.Key, "tls.crt: certificate \"etcd-client\" expired on"},
+		"a client without a key":          {APIServerEtcdClient, client.Cert, nil, "tls.key: there is no private key"},
+		"a client with another's key":     {APIServerEtcdClient, client.Cert, other.Key, "tls.key: private key does not belong"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			secret := userSecret(t, tc.purpose, tc.cert, tc.key)
+			s := store(secret)
+			_, err := s.Load(context.Background(), prod, []Purpose{tc.purpose})
+			if !ForTheUser(err) || !strings.Contains(err.Error(), `Secret "fleet/`+secret.Name+`" cannot serve: `+tc.want) || !strings.Contains(err.Error(), "replace its tls.crt and tls.key") {
+				t.Errorf("error %v does not tell Secret, key, fault and remedy: %s", err, tc.want)
+			}
+		})
 	}
 }
 

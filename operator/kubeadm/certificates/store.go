@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,6 +99,28 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("Secrets %s do not exist in namespace %q: restore them from a backup, or provide them with tls.crt and tls.key", e.Secrets, e.Namespace)
 }
 
+// UnfitError says that a Secret holds what cannot do what it is for.
+type UnfitError struct {
+	Secret client.ObjectKey
+	// Key of the Secret that is at fault.
+	Key   string
+	Cause error
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("Secret %q cannot serve: %s: %s: replace its %s and %s by a pair that belongs together; it is never changed by us",
+		e.Secret, e.Key, e.Cause, certKey, keyKey)
+}
+
+func (e *UnfitError) Unwrap() error { return e.Cause }
+
+// ForTheUser tells whether an error of a Store is for the user to mend: nothing tells when it has been.
+func ForTheUser(err error) bool {
+	var missing *MissingError
+	var unfit *UnfitError
+	return errors.As(err, &missing) || errors.As(err, &unfit)
+}
+
 func (s *Store) read(ctx context.Context, cluster *clusterv1.Cluster, purpose Purpose) (*corev1.Secret, error) {
 	return s.Read(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: SecretName(cluster.Name, purpose)})
 }
@@ -120,8 +143,8 @@ func (s *Store) Read(ctx context.Context, key client.ObjectKey) (*corev1.Secret,
 
 func (s *Store) pair(purpose Purpose, secret *corev1.Secret) (pki.KeyPair, error) {
 	pair := pki.KeyPair{Cert: secret.Data[certKey], Key: secret.Data[keyKey]}
-	if err := check(purpose, pair, s.Now()); err != nil {
-		return pki.KeyPair{}, fmt.Errorf("Secret %q cannot serve: %w: replace its %s and %s", client.ObjectKeyFromObject(secret), err, certKey, keyKey)
+	if key, err := check(purpose, pair, s.Now()); err != nil {
+		return pki.KeyPair{}, &UnfitError{Secret: client.ObjectKeyFromObject(secret), Key: key, Cause: err}
 	}
 	return pair, nil
 }

@@ -187,9 +187,8 @@ func (r *Reconciler) reconcile(ctx context.Context, s *snapshot, helper *patch.H
 	}
 	set, err := r.ensureCertificates(ctx, s)
 	if err != nil {
-		told := report{waiting: "Waiting for certificates", certificates: err, lost: s.initialized()}
-		var missing *certificates.MissingError
-		if errors.As(err, &missing) {
+		told := report{waiting: "Waiting for certificates", certificates: err}
+		if certificates.ForTheUser(err) {
 			return told, retryInput, nil
 		}
 		return told, 0, err

@@ -17,6 +17,7 @@ import (
 	"github.com/millwright-dev/millwright/internal/contract"
 	"github.com/millwright-dev/millwright/internal/etcd"
 	"github.com/millwright-dev/millwright/internal/lifecycle"
+	"github.com/millwright-dev/millwright/operator/kubeadm/certificates"
 )
 
 // report is what a reconcile adds to the snapshot for the status.
@@ -27,9 +28,8 @@ type report struct {
 	blocked []string
 	// unfinished says what keeps kube-proxy or CoreDNS from the version of the machines.
 	unfinished []string
-	// certificates is nil when they exist; lost tells that they did once.
+	// certificates is nil when they exist and can serve.
 	certificates error
-	lost         bool
 	// deleting says what the deletion waits for.
 	deletingReason, deletingMessage string
 	// again is when time alone allows the next step; zero for never.
@@ -106,7 +106,7 @@ func certificatesAvailable(s *snapshot, r report) metav1.Condition {
 		return *have
 	case r.certificates == nil:
 		return conditions.True(condition, controlplanev1.KubeadmControlPlaneCertificatesAvailableReason, "")
-	case r.lost:
+	case certificates.ForTheUser(r.certificates):
 		return conditions.False(condition, controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, "%s", r.certificates)
 	}
 	return conditions.Unknown(condition, controlplanev1.KubeadmControlPlaneCertificatesInternalErrorReason, "%s", r.certificates)

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/etcd"
+	"github.com/millwright-dev/millwright/operator/kubeadm/certificates"
 )
 
 // told returns status and reason of the conditions of a control plane that differ from those of a
@@ -80,7 +80,7 @@ func TestControlPlaneTellsItsState(t *testing.T) {
 		"when one is let go":                    {prod(4, 3, going(0, true), letGo(0)), report{}, map[string]string{"MachinesReady": "Unknown ReadyUnknown", "ScalingDown": "True ScalingDown"}},
 		"when it scales down":                   {prod(3, 1), report{}, map[string]string{"ScalingDown": "True ScalingDown"}},
 		"when the version is changed":           {prod(3, 3, func(s *snapshot) { s.controlPlane.Spec.Version = "v1.38.0" }), report{}, map[string]string{"MachinesUpToDate": "False NotUpToDate", "RollingOut": "True RollingOut"}},
-		"when certificates were lost":           {prod(3, 3), report{waiting: "w", certificates: errors.New("gone"), lost: true}, map[string]string{"Available": "False NotAvailable", "CertificatesAvailable": "False NotAvailable", "EtcdClusterHealthy": "Unknown InspectionFailed", "ControlPlaneComponentsHealthy": "Unknown InspectionFailed"}},
+		"when certificates were lost":           {prod(3, 3), report{waiting: "w", certificates: &certificates.MissingError{}}, map[string]string{"Available": "False NotAvailable", "CertificatesAvailable": "False NotAvailable", "EtcdClusterHealthy": "Unknown InspectionFailed", "ControlPlaneComponentsHealthy": "Unknown InspectionFailed"}},
 		"when the cluster is silent": {prod(3, 3, disconnected), report{}, map[string]string{
 			"Available": "Unknown InspectionFailed", "EtcdClusterHealthy": "Unknown ConnectionDown", "ControlPlaneComponentsHealthy": "Unknown ConnectionDown",
 		}},
