@@ -1,31 +1,55 @@
 package kubeadm
 
+import (
+	"fmt"
+	"slices"
+)
+
 // downgrade rewrites a v1beta4 document as v1beta3. What v1beta3 cannot say is left out, as the
-// API documents for these fields ("only on Kubernetes >= 1.31").
+// API documents for these fields ("only on Kubernetes >= 1.31"); Lost names it.
 //
 // The wait for the control plane moved between the two versions from ClusterConfiguration
 // (timeoutForControlPlane) and discovery (timeout) to timeouts; limits are those in force.
 func downgrade(document any, limits *timeouts) (map[string]any, error) {
+	out, _, err := downgradeTelling(document, limits)
+	return out, err
+}
+
+// downgradeTelling returns the paths of what was left out too.
+func downgradeTelling(document any, limits *timeouts) (map[string]any, []string, error) {
 	out, err := fields(document)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out["apiVersion"] = v1beta3
-	for _, name := range []string{"timeouts", "encryptionAlgorithm", "certificateValidityPeriod", "caCertificateValidityPeriod"} {
-		delete(out, name)
+	var lost lostPaths
+	lost.drop(out, "", "encryptionAlgorithm", "certificateValidityPeriod")
+	// The authorities are made by us, and last as long as was asked.
+	delete(out, "caCertificateValidityPeriod")
+	if carried, ok := out["timeouts"].(map[string]any); ok {
+		switch out["kind"] {
+		case "InitConfiguration":
+			delete(carried, "controlPlaneComponentHealthCheck")
+		case "JoinConfiguration":
+			delete(carried, "tlsBootstrap")
+		}
+		for _, name := range sortedKeys(carried) {
+			lost.add("timeouts." + name)
+		}
+		delete(out, "timeouts")
 	}
 	if registration, ok := out["nodeRegistration"].(map[string]any); ok {
-		delete(registration, "imagePullSerial")
-		argsToMap(registration, "kubeletExtraArgs")
+		lost.drop(registration, "nodeRegistration.", "imagePullSerial")
+		lost.argsToMap(registration, "nodeRegistration.", "kubeletExtraArgs")
 	}
 	for _, name := range []string{"apiServer", "controllerManager", "scheduler"} {
-		downgradeComponent(out[name])
+		lost.downgradeComponent(out[name], name+".")
 	}
 	if etcd, ok := out["etcd"].(map[string]any); ok {
-		downgradeComponent(etcd["local"])
+		lost.downgradeComponent(etcd["local"], "etcd.local.")
 	}
 	if limits == nil {
-		return out, nil
+		return out, lost, nil
 	}
 	switch out["kind"] {
 	case "ClusterConfiguration":
@@ -42,20 +66,35 @@ func downgrade(document any, limits *timeouts) (map[string]any, error) {
 			out["discovery"].(map[string]any)["timeout"] = wait.Duration.String()
 		}
 	}
-	return out, nil
+	return out, lost, nil
 }
 
-func downgradeComponent(value any) {
+// lostPaths are the fields that were left out, by their names in v1beta4.
+type lostPaths []string
+
+func (l *lostPaths) add(path string) { *l = append(*l, path) }
+
+// drop removes fields of parent.
+func (l *lostPaths) drop(parent map[string]any, prefix string, names ...string) {
+	for _, name := range names {
+		if _, ok := parent[name]; ok {
+			delete(parent, name)
+			l.add(prefix + name)
+		}
+	}
+}
+
+func (l *lostPaths) downgradeComponent(value any, prefix string) {
 	component, ok := value.(map[string]any)
 	if !ok {
 		return
 	}
-	delete(component, "extraEnvs")
-	argsToMap(component, "extraArgs")
+	l.drop(component, prefix, "extraEnvs")
+	l.argsToMap(component, prefix, "extraArgs")
 }
 
-// argsToMap turns a list of names and values into the map that v1beta3 wants.
-func argsToMap(parent map[string]any, key string) {
+// argsToMap turns a list of names and values into the map that v1beta3 wants, in which a name stands once: the last wins.
+func (l *lostPaths) argsToMap(parent map[string]any, prefix, key string) {
 	list, ok := parent[key].([]any)
 	if !ok {
 		return
@@ -63,8 +102,15 @@ func argsToMap(parent map[string]any, key string) {
 	args := map[string]any{}
 	for _, item := range list {
 		arg := item.(map[string]any)
+		name, _ := arg["name"].(string)
 		value, _ := arg["value"].(string)
-		args[arg["name"].(string)] = value
+		if _, twice := args[name]; twice {
+			path := fmt.Sprintf("%s%s (all %q but the last)", prefix, key, name)
+			if !slices.Contains(*l, path) {
+				l.add(path)
+			}
+		}
+		args[name] = value
 	}
 	parent[key] = args
 }

@@ -88,6 +88,11 @@ func isControlPlane(machine *clusterv1.Machine) bool {
 	return ok
 }
 
+// joins tells whether user data was made, or is to be made, for a machine that joins.
+func joins(join bootstrapv1.JoinConfiguration) bool {
+	return join.ControlPlane != nil || join.Discovery.BootstrapToken.Token != "" || join.Discovery.File.IsDefined()
+}
+
 // needsEndpoint tells whether discovery is left to us: a user's own endpoint or kubeconfig is taken
 // as it is.
 func needsEndpoint(join bootstrapv1.JoinConfiguration) bool {

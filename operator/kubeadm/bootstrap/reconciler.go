@@ -115,14 +115,14 @@ func (r *Reconciler) act(ctx context.Context, s snapshot, helper *patch.Helper) 
 	d := next(s)
 	switch d.step {
 	case done:
-		dataAvailable(s.config, s.config.Status.DataSecretName)
+		dataAvailable(s, s.config.Status.DataSecretName)
 		r.tokens.forget(client.ObjectKeyFromObject(s.config))
 		return 0, r.ownData(ctx, s.config)
 	case takeOver:
-		dataAvailable(s.config, *s.machine.Spec.Bootstrap.DataSecretName)
+		dataAvailable(s, *s.machine.Spec.Bootstrap.DataSecretName)
 		return 0, nil
 	case refreshToken:
-		dataAvailable(s.config, s.config.Status.DataSecretName)
+		dataAvailable(s, s.config.Status.DataSecretName)
 		return r.refreshToken(ctx, s)
 	case initialize:
 		return 0, r.initialize(ctx, s)

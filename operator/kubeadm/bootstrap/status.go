@@ -1,19 +1,33 @@
 package bootstrap
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/millwright-dev/millwright/internal/conditions"
+	"github.com/millwright-dev/millwright/internal/kubeadm"
 )
 
-// dataAvailable says that the machine can start: its user data is in the named Secret.
-func dataAvailable(config *bootstrapv1.KubeadmConfig, secret string) {
-	config.Status.DataSecretName = secret
-	config.Status.Initialization.DataSecretCreated = ptr.To(true)
-	conditions.Set(config, conditions.True(bootstrapv1.KubeadmConfigDataSecretAvailableCondition, bootstrapv1.KubeadmConfigDataSecretAvailableReason, ""))
-	certificatesAvailable(config)
+// dataAvailable says that the machine can start: its user data is in the named Secret. What had to be left out of it is told
+// with that.
+func dataAvailable(s snapshot, secret string) {
+	s.config.Status.DataSecretName = secret
+	s.config.Status.Initialization.DataSecretCreated = ptr.To(true)
+	conditions.Set(s.config, conditions.True(bootstrapv1.KubeadmConfigDataSecretAvailableCondition, bootstrapv1.KubeadmConfigDataSecretAvailableReason, "%s", leftOut(s)))
+	certificatesAvailable(s.config)
+}
+
+// leftOut says which fields of the spec are not in the user data, as what reads it does not know them.
+func leftOut(s snapshot) string {
+	version := s.machine.Spec.Version
+	if lost := kubeadm.Lost(s.config.Spec, !joins(s.config.Spec.JoinConfiguration), version); len(lost) > 0 {
+		return fmt.Sprintf("kubeadm %s cannot be told, and does without: %s: use Kubernetes v1.31 or later, or remove them", version, strings.Join(lost, ", "))
+	}
+	return ""
 }
 
 // dataMissing says what the user data waits for.

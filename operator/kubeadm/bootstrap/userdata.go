@@ -238,7 +238,7 @@ func (r *Reconciler) store(ctx context.Context, s snapshot, data []byte) error {
 	} else if err != nil {
 		return fmt.Errorf("store user data in Secret %q: %w", key, err)
 	}
-	dataAvailable(s.config, key.Name)
+	dataAvailable(s, key.Name)
 	return nil
 }
 

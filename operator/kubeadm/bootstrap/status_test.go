@@ -1,0 +1,34 @@
+package bootstrap
+
+import (
+	"testing"
+
+	"k8s.io/utils/ptr"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+
+	"github.com/millwright-dev/millwright/internal/conditions"
+)
+
+func TestWhatIsLeftOutOfUserDataIsToldForAsLongAsItIsThere(t *testing.T) {
+	serially := func(s *snapshot) { s.config.Spec.JoinConfiguration.NodeRegistration.ImagePullSerial = ptr.To(false) }
+	of := func(version string) func(*snapshot) {
+		return func(s *snapshot) { s.machine.Spec.Version = version }
+	}
+	const lost = "kubeadm v1.30.14 cannot be told, and does without: spec.joinConfiguration.nodeRegistration.imagePullSerial: use Kubernetes v1.31 or later, or remove them"
+	for name, tc := range map[string]struct {
+		s    snapshot
+		want string
+	}{
+		"an old kubeadm":                   {worker(withToken, serially, of("v1.30.14")), lost},
+		"a new one":                        {worker(withToken, serially, of("v1.31.0")), ""},
+		"what the machine has no need for": {worker(uninitialized, asControlPlane, serially, of("v1.30.14")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dataAvailable(tc.s, "prod-md-1")
+			dataAvailable(tc.s, "prod-md-1")
+			if got := conditions.Get(tc.s.config, bootstrapv1.KubeadmConfigDataSecretAvailableCondition); got.Status != "True" || got.Message != tc.want {
+				t.Errorf("%s %q, want True %q", got.Status, got.Message, tc.want)
+			}
+		})
+	}
+}
