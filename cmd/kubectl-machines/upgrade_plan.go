@@ -5,16 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millwright-dev/millwright/addons"
+	addonsv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
+	"github.com/millwright-dev/millwright/internal/bundle"
 	"github.com/millwright-dev/millwright/internal/cli"
 	"github.com/millwright-dev/millwright/internal/contract"
 	"github.com/millwright-dev/millwright/internal/lifecycle"
@@ -76,6 +81,9 @@ func (o *upgradeOptions) makePlan(ctx context.Context) (planData, error) {
 	if err != nil {
 		return data, err
 	}
+	if observed.Addons, err = o.addons(ctx, &facts); err != nil {
+		return data, err
+	}
 	observed.Images = []*semver.Version{target, observed.ControlPlane.Newest}
 	for _, text := range o.via {
 		if version, err := lifecycle.ParseVersion(text); err == nil {
@@ -122,6 +130,32 @@ func (o *upgradeOptions) objects(ctx context.Context) (upgrade.Objects, error) {
 		objects.Machines = append(objects.Machines, &machines.Items[i])
 	}
 	return objects, nil
+}
+
+// addons reads what the cluster has of add-ons, none where the management cluster does not know them.
+func (o *upgradeOptions) addons(ctx context.Context, facts *upgrade.Facts) ([]upgrade.Addon, error) {
+	list := &addonsv1.AddonReleaseList{}
+	if err := o.client.List(ctx, list, client.InNamespace(o.cluster.Namespace)); err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list the AddonReleases of cluster %q: %w", o.cluster.Name, err)
+	}
+	releases := preflight.OfCluster(list, o.cluster.Name)
+	facts.UnreadyAddons = preflight.Unready(releases)
+	catalogue, err := loadCatalogue()
+	if err != nil {
+		return nil, err
+	}
+	return preflight.Addons(releases, catalogue, false), nil
+}
+
+// loadCatalogue reads the catalogue that the operator has too, unless the variable MILLWRIGHT_CATALOGUE names another.
+func loadCatalogue() (*bundle.Catalogue, error) {
+	if from := os.Getenv("MILLWRIGHT_CATALOGUE"); from != "" {
+		return bundle.Open(from)
+	}
+	return bundle.Load(addons.Files)
 }
 
 // addFacts asks the workload cluster; one that does not answer is a finding and no error.

@@ -134,8 +134,13 @@ func addAddons(s *setup) error {
 
 func addUpgrade(s *setup) error {
 	c, live := s.mgr.GetClient(), s.mgr.GetAPIReader()
+	catalogue, err := s.options.catalogue()
+	if err != nil {
+		return err
+	}
 	return s.add(&upgrade.Reconciler{
-		Client: c, Live: live, Workload: s.workload, Recorder: s.mgr.GetEventRecorder("millwright-clusterupgrade"),
+		Catalogue: catalogue,
+		Client:    c, Live: live, Workload: s.workload, Recorder: s.mgr.GetEventRecorder("millwright-clusterupgrade"),
 		Images: &image.Lister{Client: c, Live: live, Sessions: s.sessions, Namespace: s.options.OperatorNamespace},
 	})
 }

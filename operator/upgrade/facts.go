@@ -20,7 +20,7 @@ const factsTimeout = 15 * time.Second
 
 // facts reads what the preflight judges.
 func (r *Reconciler) facts(ctx context.Context, s snapshot, target *semver.Version) (upgrade.Facts, error) {
-	f := upgrade.Facts{Objects: s.objects, Now: s.now, Target: target}
+	f := upgrade.Facts{Objects: s.objects, Now: s.now, Target: target, UnreadyAddons: preflight.Unready(s.releases)}
 	cluster := client.ObjectKeyFromObject(s.objects.Cluster)
 	others := &lifecyclev1.ClusterUpgradeList{}
 	if err := r.Client.List(ctx, others, client.InNamespace(cluster.Namespace)); err != nil {

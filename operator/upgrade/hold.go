@@ -98,6 +98,12 @@ func (s snapshot) failed(running []upgrade.Step) *failure {
 		if !s.started(step) {
 			continue
 		}
+		if step.Kind == upgrade.MoveAddon {
+			if why := s.addonFailed(s.release(step.Name)); why != "" {
+				return &failure{step, fmt.Sprintf("%s: %s; mend it, and the upgrade goes on, or abort it", stepTitle(step), why)}
+			}
+			continue
+		}
 		for _, m := range s.newMachines(step) {
 			if becameReady(m) || s.now.Before(m.CreationTimestamp.Add(s.timeout())) {
 				continue
@@ -154,6 +160,7 @@ func (d *decision) abort(s snapshot) {
 		}
 	}
 	d.collect = true
+	d.letAddonsGo(s)
 	d.tell(lifecyclev1.UpgradeAborted, lifecyclev1.AbortedReason, message)
 }
 

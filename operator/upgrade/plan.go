@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	addonsv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
 	"github.com/millwright-dev/millwright/internal/contract"
 	"github.com/millwright-dev/millwright/internal/lifecycle/upgrade"
@@ -17,6 +18,8 @@ import (
 type snapshot struct {
 	upgrade *lifecyclev1.ClusterUpgrade
 	objects upgrade.Objects
+	// releases are the add-ons of the cluster that are managed here.
+	releases []*addonsv1.AddonRelease
 	// plan are the steps that are left, by what is observed.
 	plan upgrade.Plan
 	// templates are the machine templates that the steps lead to.
@@ -41,7 +44,11 @@ type template struct {
 
 // decision is what is done, and what the status says.
 type decision struct {
-	// moves are written first; then what is halted, and what goes on.
+	// holds are written first, so that no add-on follows a control plane before its turn. arrived are the add-ons whose move
+	// is over.
+	holds   []hold
+	arrived []string
+	// moves come next; then what is halted, and what goes on.
 	moves  []move
 	halt   []string
 	resume []string
@@ -100,6 +107,7 @@ func decide(s snapshot) decision {
 		return d
 	}
 	d.goOn(s)
+	d.holdAddons(s)
 	d.wake = earliest(d.wake, s.deadline(running), closing(s))
 	if waits := s.waitsFor(running); waits != "" {
 		d.tell(lifecyclev1.UpgradeRunning, lifecyclev1.StepRunningReason, waits)
@@ -110,6 +118,8 @@ func decide(s snapshot) decision {
 	}
 	if len(s.plan.Steps) == 0 {
 		d.collect = true
+		d.holds = nil
+		d.letAddonsGo(s)
 		d.tell(lifecyclev1.UpgradeCompleted, lifecyclev1.UpToDateReason, fmt.Sprintf("cluster %q is %s", s.objects.Cluster.Name, s.upgrade.Spec.Version))
 		return d
 	}
@@ -138,7 +148,8 @@ func (d *decision) tell(phase lifecyclev1.UpgradePhase, reason, message string) 
 // begun tells whether any object was moved, by this upgrade or by hand: then a preflight would find its own work.
 func (s snapshot) begun() bool {
 	return slices.ContainsFunc(s.upgrade.Status.Steps, func(step lifecyclev1.Step) bool { return step.State != lifecyclev1.StepPending }) ||
-		slices.ContainsFunc(s.objectsToMove(), func(o object) bool { return o.before() != nil })
+		slices.ContainsFunc(s.objectsToMove(), func(o object) bool { return o.before() != nil }) ||
+		slices.ContainsFunc(s.releases, func(release *addonsv1.AddonRelease) bool { return s.heldAt(release) != "" })
 }
 
 // running are the steps at the head of the plan that may be under way together: one, or as many MachineDeployments as the
@@ -158,6 +169,9 @@ func (s snapshot) running() []upgrade.Step {
 
 // started tells whether an object has been asked for what a step leads to.
 func (s snapshot) started(step upgrade.Step) bool {
+	if step.Kind == upgrade.MoveAddon {
+		return s.heldAt(s.release(step.Name)) == step.To
+	}
 	o := s.object(step)
 	if o == nil || o.version() != step.To {
 		return false
@@ -181,13 +195,20 @@ func (s snapshot) waitsFor(running []upgrade.Step) string {
 			return describeObject(o) + ": " + why
 		}
 	}
+	for _, release := range s.releases {
+		if why := s.addonUnsettled(release); why != "" && moving(release) {
+			return fmt.Sprintf("addon %q to %s: %s", release.Spec.Bundle, s.heldAt(release), why)
+		}
+	}
 	return ""
 }
 
 // progress says how far a step is that has begun.
 func (s snapshot) progress(step upgrade.Step) string {
 	why := ""
-	if step.Kind == upgrade.MoveControlPlane {
+	if release := s.release(step.Name); step.Kind == upgrade.MoveAddon {
+		return stepTitle(step) + ": " + s.addonUnsettled(release)
+	} else if step.Kind == upgrade.MoveControlPlane {
 		why = upgrade.ControlPlaneUnsettled(s.objects)
 	} else if deployment := s.objects.Deployment(step.Name); deployment != nil {
 		why = upgrade.Unsettled(s.objects, deployment)
@@ -208,6 +229,10 @@ func (d *decision) begin(s snapshot, running []upgrade.Step) {
 		if s.started(step) {
 			continue
 		}
+		if step.Kind == upgrade.MoveAddon {
+			d.holds = append(d.holds, hold{name: step.Name, version: step.To, moves: true})
+			continue
+		}
 		if s.objects.Cluster.Spec.Topology.IsDefined() {
 			if step.Kind == upgrade.MoveControlPlane && s.objects.Cluster.Spec.Topology.Version != step.To {
 				d.moves = append(d.moves, move{version: step.To, topology: true})
@@ -225,6 +250,7 @@ func (d *decision) settle(s snapshot) {
 			d.forget = append(d.forget, o.name())
 		}
 	}
+	d.settleAddons(s)
 }
 
 func (s snapshot) inPlan(o object) bool {

@@ -14,8 +14,12 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/millwright-dev/millwright/addons"
+	addonsv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
+	"github.com/millwright-dev/millwright/internal/bundle"
 	"github.com/millwright-dev/millwright/internal/lifecycle/upgrade"
+	"github.com/millwright-dev/millwright/internal/preflight"
 )
 
 var now = time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
@@ -24,6 +28,8 @@ var now = time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	upgrade *lifecyclev1.ClusterUpgrade
 	objects upgrade.Objects
+	// releases are the add-ons, whose controller does what it is told at once in reconcileAll.
+	releases []*addonsv1.AddonRelease
 }
 
 func newWorld(version string, pools ...string) *world {
@@ -71,6 +77,11 @@ func (w *world) reconcileAll() {
 	for _, d := range w.objects.Deployments {
 		w.reconcilePool(d)
 	}
+	for _, release := range w.releases {
+		if held := release.Annotations[addonsv1.HeldVersionAnnotation]; held != "" {
+			w.apply(release, held)
+		}
+	}
 }
 
 func (w *world) reconcilePool(d *clusterv1.MachineDeployment) {
@@ -82,7 +93,7 @@ func (w *world) reconcilePool(d *clusterv1.MachineDeployment) {
 // look reads the world as the reconciler does.
 func (w *world) look(t *testing.T) snapshot {
 	t.Helper()
-	s := snapshot{upgrade: w.upgrade, objects: w.objects, templates: map[target]*template{}, now: now}
+	s := snapshot{upgrade: w.upgrade, objects: w.objects, releases: w.releases, templates: map[target]*template{}, now: now}
 	s.opening, s.windowErr = upgrade.Windows(windows(w.upgrade.Spec.Windows), now)
 	observed, err := w.objects.Observe(selection(w.upgrade.Spec))
 	if err != nil {
@@ -91,7 +102,12 @@ func (w *world) look(t *testing.T) snapshot {
 	for _, v := range []string{"1.35.4", "1.36.3", "1.37.2"} {
 		observed.Images = append(observed.Images, semver.MustParse(v))
 	}
-	s.plan = upgrade.New(observed, upgrade.Options{Target: semver.MustParse("1.37.2")})
+	catalogue, err := bundle.Load(addons.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	observed.Addons = preflight.Addons(w.releases, catalogue, w.upgrade.Spec.Addons == lifecyclev1.AddonsStay)
+	s.plan = upgrade.New(observed, upgrade.Options{Target: semver.MustParse("1.37.2"), Force: w.upgrade.Spec.Force})
 	for _, step := range s.plan.Steps {
 		s.templates[target{step.Name, step.To}] = &template{name: step.Name + "-" + step.To}
 	}
@@ -103,6 +119,12 @@ func (w *world) step(t *testing.T) decision {
 	t.Helper()
 	s := w.look(t)
 	d := decide(s)
+	for _, name := range d.arrived {
+		annotate(s.release(name), lifecyclev1.BeforeAnnotation, "")
+	}
+	for _, h := range d.holds {
+		holdAt(s.release(h.name), w.upgrade.Name, h)
+	}
 	for _, o := range s.objectsToMove() {
 		generation := o.meta().GetGeneration()
 		for _, m := range d.moves {

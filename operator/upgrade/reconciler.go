@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	addonsv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
+	"github.com/millwright-dev/millwright/internal/bundle"
 	"github.com/millwright-dev/millwright/internal/contract"
 	"github.com/millwright-dev/millwright/internal/contract/watches"
 	"github.com/millwright-dev/millwright/internal/patch"
@@ -28,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=kubeadmcontrolplanes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=vspheremachinetemplates,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=addons.millwright.dev,resources=addonreleases,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -51,7 +54,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Images may be nil.
 	Images Images
-	Now    func() time.Time
+	// Catalogue tells which versions of add-ons do for which Kubernetes versions.
+	Catalogue *bundle.Catalogue
+	Now       func() time.Time
 
 	resolver *contract.Resolver
 	watcher  *watches.Watcher
@@ -133,6 +138,19 @@ func (r *Reconciler) act(ctx context.Context, s snapshot, d decision) error {
 			return err
 		}
 	}
+	for _, name := range d.arrived {
+		if err := r.editRelease(ctx, s, name, func(release *addonsv1.AddonRelease) { annotate(release, lifecyclev1.BeforeAnnotation, "") }); err != nil {
+			return err
+		}
+	}
+	for _, h := range d.holds {
+		if err := r.holdRelease(ctx, s, h); err != nil {
+			return err
+		}
+		if h.moves {
+			r.Recorder.Eventf(s.upgrade, s.objects.Cluster, corev1.EventTypeNormal, "StepStarted", "Upgrade", "Moved add-on %q to %s", h.name, h.version)
+		}
+	}
 	for _, m := range d.moves {
 		if err := r.move(ctx, s, m); err != nil {
 			return err
@@ -197,6 +215,16 @@ func (r *Reconciler) release(ctx context.Context, u *lifecyclev1.ClusterUpgrade,
 		return err
 	}
 	s := snapshot{upgrade: u, objects: objects, now: r.Now()}
+	if s.releases, err = r.releases(ctx, cluster); err != nil {
+		return err
+	}
+	var d decision
+	d.letAddonsGo(s)
+	for _, h := range d.holds {
+		if err := r.holdRelease(ctx, s, h); err != nil {
+			return err
+		}
+	}
 	for _, o := range s.objectsToMove() {
 		if o.haltedBy() != u.Name && o.before() == nil {
 			continue

@@ -13,6 +13,7 @@ import (
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
 	"github.com/millwright-dev/millwright/internal/lifecycle"
 	"github.com/millwright-dev/millwright/internal/lifecycle/upgrade"
+	"github.com/millwright-dev/millwright/internal/preflight"
 )
 
 // snapshot reads what the next decision is made on.
@@ -23,6 +24,9 @@ func (r *Reconciler) snapshot(ctx context.Context, u *lifecyclev1.ClusterUpgrade
 		return s, err
 	}
 	if s.objects, err = r.objects(ctx, cluster); err != nil {
+		return s, err
+	}
+	if s.releases, err = r.releases(ctx, cluster); err != nil {
 		return s, err
 	}
 	s.opening, s.windowErr = upgrade.Windows(windows(u.Spec.Windows), s.now)
@@ -40,6 +44,7 @@ func (r *Reconciler) snapshot(ctx context.Context, u *lifecyclev1.ClusterUpgrade
 		s.blockers = append(s.blockers, upgrade.Finding{Check: upgrade.CheckImage, Object: fmt.Sprintf("cluster %q", cluster.Name),
 			Message: fmt.Sprintf("the machine images cannot be listed: %v", err)})
 	}
+	observed.Addons = preflight.Addons(s.releases, r.Catalogue, u.Spec.Addons == lifecyclev1.AddonsStay)
 	observed.Images = versions(u.Spec, target, observed, sources, names)
 	s.plan = upgrade.New(observed, upgrade.Options{Target: target, Workers: workers(u.Spec.Workers.Strategy), Force: u.Spec.Force})
 	s.findTemplates(sources, names)

@@ -15,13 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	addonsv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
 	"github.com/millwright-dev/millwright/internal/contract"
 	"github.com/millwright-dev/millwright/internal/contract/watches"
 )
 
 // SetupWithManager registers the controller and what it watches: upgrades, and the Clusters, control planes,
-// MachineDeployments and Machines of those that are under way.
+// MachineDeployments, Machines and add-ons of those that are under way.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options) error {
 	if r.Now == nil {
 		r.Now = time.Now
@@ -35,6 +36,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts controller.Options)
 		Watches(&clusterv1.Cluster{}, ofCluster).
 		Watches(&clusterv1.MachineDeployment{}, ofCluster).
 		Watches(&clusterv1.Machine{}, ofCluster).
+		Watches(&addonsv1.AddonRelease{}, ofCluster).
 		WatchesRawSource(r.Workload.ClusterEventsTo(func(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 			return r.upgradesOf(ctx, cluster)
 		})).
@@ -56,6 +58,9 @@ func (r *Reconciler) underWay(ctx context.Context, obj client.Object) []reconcil
 	name := obj.GetLabels()[clusterv1.ClusterNameLabel]
 	if _, ok := obj.(*clusterv1.Cluster); ok {
 		name = obj.GetName()
+	}
+	if release, ok := obj.(*addonsv1.AddonRelease); ok {
+		name = release.Spec.ClusterName
 	}
 	return r.upgradesOf(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: name})
 }

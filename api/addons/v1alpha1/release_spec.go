@@ -7,6 +7,9 @@ import (
 // VersionAuto stands for the newest version of a bundle that is stated for the cluster's Kubernetes version.
 const VersionAuto = "auto"
 
+// Follows tells whether a version that is asked for follows the cluster's Kubernetes version.
+func Follows(version string) bool { return version == "" || version == VersionAuto }
+
 // ReleaseTemplate is what a cluster shall have of a bundle, the same for all clusters of an Addon.
 type ReleaseTemplate struct {
 	// version of the bundle: one that the catalogue has, or auto, the newest that is stated for the cluster's Kubernetes

@@ -10,6 +10,10 @@ const AddonReleaseFinalizer = "addons.millwright.dev/addonrelease"
 // BundleLabel on an AddonRelease is the name of its bundle.
 const BundleLabel = "addons.millwright.dev/bundle"
 
+// HeldVersionAnnotation on an AddonRelease names the version that the cluster shall have while it is being upgraded. It goes
+// before what spec.version "auto" would choose, and a version that is named in the spec goes before it.
+const HeldVersionAnnotation = "addons.millwright.dev/held-version"
+
 // AddonReleaseName is the name of the one release of a bundle on a cluster. No bundle has a dot in its name.
 func AddonReleaseName(cluster, bundle string) string { return cluster + "." + bundle }
 

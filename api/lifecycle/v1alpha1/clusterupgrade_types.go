@@ -5,11 +5,12 @@ const (
 	// ApprovedAnnotation on a ClusterUpgrade lists, with commas, the pauses of spec.pauseBefore that a person approved.
 	ApprovedAnnotation = "lifecycle.millwright.dev/approved"
 
-	// BeforeAnnotation on a control plane or MachineDeployment keeps, in JSON, the version and the machine template that it
-	// had before an upgrade moved it, until the move is over.
+	// BeforeAnnotation on a control plane, MachineDeployment or AddonRelease keeps, in JSON, the version and the machine
+	// template that it had before an upgrade moved it, until the move is over.
 	BeforeAnnotation = "lifecycle.millwright.dev/before-upgrade"
 
-	// HaltedByAnnotation on a control plane or MachineDeployment names the ClusterUpgrade that paused it.
+	// HaltedByAnnotation on a control plane or MachineDeployment names the ClusterUpgrade that paused it; on an AddonRelease
+	// the one that holds its version.
 	HaltedByAnnotation = "lifecycle.millwright.dev/halted-by"
 
 	// TemplateOfAnnotation on a machine template that an upgrade made names the template that it was first copied from.
@@ -64,7 +65,8 @@ type ClusterUpgradeSpec struct {
 	// +optional
 	Workers Workers `json:"workers,omitzero"`
 
-	// addons says whether add-ons follow the Kubernetes version or stay; default Follow.
+	// addons says what becomes of add-ons whose version is "auto": Follow moves each in its place among the steps, Stay holds
+	// them where they are until the upgrade is over; default Follow.
 	// +optional
 	// +kubebuilder:default=Follow
 	Addons AddonPolicy `json:"addons,omitempty"`

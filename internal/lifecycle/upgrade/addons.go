@@ -46,7 +46,7 @@ func (p *planner) moveAddon(i int, e errand) {
 	switch {
 	case len(way) > 0 || fitsNow || e.optional:
 	case addon.Stays:
-		p.block(CheckAddon, object, "%s is not stated for %s, and its version is pinned: let it follow the cluster, or pin one that fits", addon.Version, v(to))
+		p.block(CheckAddon, object, "%s is not stated for %s, and it is pinned or to stay: let it follow the cluster (version: auto), or pin one that fits", addon.Version, v(to))
 	case !addon.anyFits(to):
 		p.warn(CheckAddon, object, "no version is stated for %s; %s stays: see whether it works there before workloads depend on it", v(to), addon.Version)
 	default:

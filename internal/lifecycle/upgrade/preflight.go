@@ -25,12 +25,13 @@ const (
 	CheckRollouts       = "RolloutUnderWay"
 	CheckPaused         = "Paused"
 	CheckReachable      = "WorkloadCluster"
+	CheckAddonHealth    = "AddonHealth"
 )
 
 // Checks returns the names of all checks, for those who override one.
 func Checks() []string {
 	return []string{CheckVersion, CheckImage, CheckSkew, CheckAddon, CheckControlPlane, CheckEtcd, CheckEtcdSpace, CheckCertificates,
-		CheckDeprecatedAPIs, CheckBudgets, CheckSurge, CheckRollouts, CheckPaused, CheckReachable}
+		CheckDeprecatedAPIs, CheckBudgets, CheckSurge, CheckRollouts, CheckPaused, CheckReachable, CheckAddonHealth}
 }
 
 // certificateMargin is how long certificates must last beyond now: no upgrade of a sane size takes longer, and machines
@@ -56,6 +57,8 @@ type Facts struct {
 	Others []string
 	// Authorities are the ends of the cluster's certificate authorities, by the name of their Secret.
 	Authorities map[string]time.Time
+	// UnreadyAddons tells what is wrong with the add-ons that are not ready, by their name.
+	UnreadyAddons map[string]string
 	// Workload is what the cluster itself says, nil where it does not answer; Unreachable is why.
 	Workload    *Workload
 	Unreachable string
@@ -86,6 +89,7 @@ func Preflight(f Facts) (blockers, warnings []Finding) {
 	p.checkSurge()
 	p.checkRollouts()
 	p.checkPaused()
+	p.checkAddons()
 	if f.Workload == nil {
 		p.block(CheckReachable, p.cluster(), "its API server does not answer, so that nothing in it can be checked: %s", f.Unreachable)
 	} else {
@@ -287,6 +291,17 @@ func (p *preflight) checkPaused() {
 		} else if d.Spec.Paused != nil && *d.Spec.Paused {
 			p.block(CheckPaused, object, "its rollout is paused: resume it with kubectl machines rollout resume %s", d.Name)
 		}
+	}
+}
+
+// checkAddons wants what new machines need to become Nodes, and what tells whether an upgrade broke something, to work.
+func (p *preflight) checkAddons() {
+	if p.Workload == nil {
+		// The cluster does not answer, and that is told.
+		return
+	}
+	for _, name := range sortedKeys(p.UnreadyAddons) {
+		p.block(CheckAddonHealth, fmt.Sprintf("addon %q", name), "it is not ready: %s: mend it first, or nobody can tell what the upgrade did to it", p.UnreadyAddons[name])
 	}
 }
 

@@ -70,6 +70,8 @@ func TestEachThingThatStandsInTheWayOfAnUpgradeIsToldWithItsObjectAndItsRemedy(t
 			check: CheckEtcd, object: `cluster "prod"`, message: "2 of 3 etcd members", remedy: "mend the others"},
 		"etcd has no quorum": {change: func(f *Facts) { unhealthy(f, 2, "EtcdMemberHealthy", "") },
 			check: CheckEtcd, object: `cluster "prod"`, message: "fewer than a quorum", remedy: "restore etcd"},
+		"an add-on is not ready": {change: func(f *Facts) { f.UnreadyAddons = map[string]string{"calico": "1 of 9 objects is not healthy"} },
+			check: CheckAddonHealth, object: `addon "calico"`, message: "1 of 9 objects", remedy: "mend it"},
 		"etcd is almost full": {change: func(f *Facts) { f.Workload.EtcdBytes = 2000 << 20 },
 			check: CheckEtcdSpace, object: `cluster "prod"`, message: "2000 MiB", remedy: "etcd defrag prod"},
 		"certificates are about to expire": {change: func(f *Facts) { f.Machines[1].Status.CertificatesExpiryDate = metav1.NewTime(noon.Add(time.Hour)) },

@@ -31,7 +31,7 @@ type choice struct {
 // and can be reached. What is installed is kept where there is nothing better, and never replaced by something older
 // unless that is named and was there before.
 func choose(entry *bundle.Addon, want, kubernetes string, now installed) (choice, error) {
-	if want != "" && want != addonsv1.VersionAuto {
+	if !addonsv1.Follows(want) {
 		return chooseNamed(entry, want, kubernetes, now)
 	}
 	if now.version == "" {

@@ -64,7 +64,7 @@ func (r *Reconciler) snapshot(ctx context.Context, release *addonsv1.AddonReleas
 		found.set(conditions.False(addonsv1.ResolvedCondition, addonsv1.BundleNotFoundReason, "%v", err))
 		return nil, found, nil
 	}
-	chosen, err := choose(entry, release.Spec.Version, place.kubernetes, s.installed())
+	chosen, err := choose(entry, wanted(release), place.kubernetes, s.installed())
 	if err != nil {
 		return nil, found, err
 	}
@@ -90,6 +90,14 @@ func (r *Reconciler) snapshot(ctx context.Context, release *addonsv1.AddonReleas
 	}
 	found.digest = s.digest
 	return s, found, nil
+}
+
+// wanted is the version that is asked for. While the cluster is being upgraded "auto" is what the upgrade says.
+func wanted(release *addonsv1.AddonRelease) string {
+	if held := release.Annotations[addonsv1.HeldVersionAnnotation]; held != "" && addonsv1.Follows(release.Spec.Version) {
+		return held
+	}
+	return release.Spec.Version
 }
 
 // installed is what the record says of versions.
