@@ -4,10 +4,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coreos/ignition/v2/config/v3_3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -74,6 +76,51 @@ func TestAnUnknownFeatureGateIsToldByItsField(t *testing.T) {
 	config := &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machines(t, namespace)[0].Name}}
 	wantCondition(t, config, bootstrapv1.KubeadmConfigDataSecretAvailableCondition, "False", bootstrapv1.KubeadmConfigDataSecretNotAvailableReason,
 		"clusterConfiguration.featureGates", `no gate "RootlessControlPlain"`, "it knows RootlessControlPlane")
+}
+
+func TestAMachineWithIgnitionGetsIgnitionOrIsToldWhyNot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		name  string
+		wants string
+	}{
+		"what Ignition can do":       {"", "True"},
+		"a template of cloud-init's": {"{{ local_hostname }}", "False"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := newNamespace(t)
+			newKubeadmCluster(t, namespace, "prod", 1, func(k *controlplanev1.KubeadmControlPlane) {
+				k.Spec.KubeadmConfigSpec = bootstrapv1.KubeadmConfigSpec{
+					Format: bootstrapv1.Ignition, BootCommands: []string{"true"},
+					InitConfiguration: bootstrapv1.InitConfiguration{NodeRegistration: bootstrapv1.NodeRegistrationOptions{Name: tc.name}},
+				}
+			})
+			newFooTemplate(t, namespace, "prod")
+			startOperator(t, namespace, "core", "kubeadm")
+			wantMachineObjects(t, namespace, 1)
+			config := &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machines(t, namespace)[0].Name}}
+			if tc.wants == "False" {
+				wantCondition(t, config, bootstrapv1.KubeadmConfigDataSecretAvailableCondition, "False", bootstrapv1.KubeadmConfigDataSecretNotAvailableReason,
+					"spec.format is ignition", `template of cloud-init's, "{{ local_hostname }}"`, "spec.preKubeadmCommands")
+				return
+			}
+			wantCondition(t, config, bootstrapv1.KubeadmConfigDataSecretAvailableCondition, "True", bootstrapv1.KubeadmConfigDataSecretAvailableReason,
+				"Ignition cannot express, and does without: spec.bootCommands")
+			data := get(t, secretNamed(namespace, config.Name)).Data
+			parsed, _, err := v3_3.Parse(data["value"])
+			if err != nil || string(data["format"]) != "ignition" {
+				t.Fatalf("format %q: %v", data["format"], err)
+			}
+			var paths []string
+			for _, file := range parsed.Storage.Files {
+				paths = append(paths, file.Path)
+			}
+			for _, path := range []string{"/etc/kubernetes/pki/ca.key", "/etc/kubeadm.sh", "/etc/kubeadm.yml"} {
+				if !slices.Contains(paths, path) {
+					t.Errorf("no file %s among %v", path, paths)
+				}
+			}
+		})
+	}
 }
 
 func TestBootstrapDataOverTheLimitOfVSphereIsTold(t *testing.T) {

@@ -58,8 +58,6 @@ func next(s snapshot) decision {
 		return decision{step: takeOver}
 	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
 		return decision{waitForInfrastructure, "Waiting for the infrastructure of Cluster " + s.cluster.Name}
-	case s.config.Spec.Format == bootstrapv1.Ignition:
-		return decision{refuse, "spec.format: ignition cannot be rendered: use cloud-config"}
 	case s.machine.Spec.Version == "":
 		return decision{refuse, "Machine " + s.machine.Name + " has no spec.version, by which kubeadm's configuration is written: set it"}
 	}

@@ -78,7 +78,7 @@ func TestNextStepFollowsFromWhatThereIs(t *testing.T) {
 		"lost status is taken over from the Machine":           {worker(func(s *snapshot) { s.machine.Spec.Bootstrap.DataSecretName = ptr.To("prod-md-1") }), takeOver},
 		"a Machine needs a version":                            {worker(func(s *snapshot) { s.machine.Spec.Version = "" }), refuse},
 		"a worker cannot bring a control plane":                {worker(func(s *snapshot) { s.config.Spec.JoinConfiguration.ControlPlane = &bootstrapv1.JoinControlPlane{} }), refuse},
-		"ignition is refused":                                  {worker(func(s *snapshot) { s.config.Spec.Format = bootstrapv1.Ignition }), refuse},
+		"ignition is no different":                             {worker(func(s *snapshot) { s.config.Spec.Format = bootstrapv1.Ignition }), joinWorker},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/millwright-dev/millwright/internal/conditions"
+	"github.com/millwright-dev/millwright/internal/ignition"
 	"github.com/millwright-dev/millwright/internal/kubeadm"
 )
 
@@ -23,11 +24,17 @@ func dataAvailable(s snapshot, secret string) {
 
 // leftOut says which fields of the spec are not in the user data, as what reads it does not know them.
 func leftOut(s snapshot) string {
+	var out []string
 	version := s.machine.Spec.Version
 	if lost := kubeadm.Lost(s.config.Spec, !joins(s.config.Spec.JoinConfiguration), version); len(lost) > 0 {
-		return fmt.Sprintf("kubeadm %s cannot be told, and does without: %s: use Kubernetes v1.31 or later, or remove them", version, strings.Join(lost, ", "))
+		out = append(out, fmt.Sprintf("kubeadm %s cannot be told, and does without: %s: use Kubernetes v1.31 or later, or remove them", version, strings.Join(lost, ", ")))
 	}
-	return ""
+	if s.config.Spec.Format == bootstrapv1.Ignition {
+		if lost := ignition.Lost(s.config.Spec); len(lost) > 0 {
+			out = append(out, fmt.Sprintf("Ignition cannot express, and does without: %s: remove them, or say it in spec.ignition", strings.Join(lost, ", ")))
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // dataMissing says what the user data waits for.

@@ -19,8 +19,11 @@ func TestWhatIsLeftOutOfUserDataIsToldForAsLongAsItIsThere(t *testing.T) {
 		s    snapshot
 		want string
 	}{
-		"an old kubeadm":                   {worker(withToken, serially, of("v1.30.14")), lost},
-		"a new one":                        {worker(withToken, serially, of("v1.31.0")), ""},
+		"an old kubeadm": {worker(withToken, serially, of("v1.30.14")), lost},
+		"a new one":      {worker(withToken, serially, of("v1.31.0")), ""},
+		"Ignition": {worker(withToken, func(s *snapshot) {
+			s.config.Spec.Format, s.config.Spec.BootCommands = bootstrapv1.Ignition, []string{"true"}
+		}), "Ignition cannot express, and does without: spec.bootCommands: remove them, or say it in spec.ignition"},
 		"what the machine has no need for": {worker(uninitialized, asControlPlane, serially, of("v1.30.14")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millwright-dev/millwright/internal/cloudinit"
 	"github.com/millwright-dev/millwright/internal/contract"
+	"github.com/millwright-dev/millwright/internal/ignition"
 	"github.com/millwright-dev/millwright/internal/kubeadm"
 	"github.com/millwright-dev/millwright/internal/patch"
 	"github.com/millwright-dev/millwright/operator/kubeadm/certificates"
@@ -191,7 +192,15 @@ func (r *Reconciler) render(ctx context.Context, s snapshot, command cloudinit.C
 	if err != nil {
 		return nil, err
 	}
-	data, err := cloudinit.Render(cloudinit.Input{Command: command, Config: document, Certificates: files, Spec: spec})
+	in := cloudinit.Input{Command: command, Config: document, Certificates: files, Spec: spec}
+	if spec.Format == bootstrapv1.Ignition {
+		data, err := ignition.Render(in)
+		if err != nil {
+			return nil, badInput("spec.format is ignition: %s", err)
+		}
+		return data, nil
+	}
+	data, err := cloudinit.Render(in)
 	if err != nil {
 		return nil, fmt.Errorf("render user data of KubeadmConfig %q: %w", client.ObjectKeyFromObject(s.config), err)
 	}
