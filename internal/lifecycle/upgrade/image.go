@@ -26,7 +26,8 @@ type names struct{ Version, Number string }
 
 // FindImage finds the name of the image in a machine template and how it follows the Kubernetes version.
 //
-// With a pattern, the field is the one that it fits, whatever version is in it; without, the one that holds the version
+// With a pattern, the field is the one that it fits, whatever version is in it, or, where it fits none because images are
+// called otherwise from now on, the one that holds the version that the machines have; without a pattern, the one that holds the version
 // that the machines have, and the pattern is what is around the version. With field, a path such as
 // spec.template.spec.template, only that one is looked at. It is an error that tells what to set where none fits, or
 // more than one does.
@@ -36,7 +37,7 @@ func FindImage(machineTemplate map[string]any, field, pattern string, have *semv
 		return Image{}, fmt.Errorf("images.field %q: the machine template has no text there", field)
 	}
 	if pattern != "" {
-		return byPattern(candidates, field, pattern)
+		return byPattern(candidates, field, pattern, have)
 	}
 	var found []Image
 	for _, c := range candidates {
@@ -51,8 +52,8 @@ func FindImage(machineTemplate map[string]any, field, pattern string, have *semv
 	return only(found, fmt.Sprintf("no name in it holds %s, the version of its machines", v(have)))
 }
 
-func byPattern(candidates []text, field, pattern string) (Image, error) {
-	var found []Image
+func byPattern(candidates []text, field, pattern string, have *semver.Version) (Image, error) {
+	var found, versioned []Image
 	for _, c := range candidates {
 		image, err := newImage(c, pattern)
 		if err != nil {
@@ -61,9 +62,14 @@ func byPattern(candidates []text, field, pattern string) (Image, error) {
 		// A field that is named is written whatever it holds now.
 		if field != "" || image.pattern.MatchString(c.value) {
 			found = append(found, image)
+		} else if _, ok := derive(c.value, have); ok {
+			versioned = append(versioned, image)
 		}
 	}
-	return only(found, fmt.Sprintf("no name in it fits images.pattern %q", pattern))
+	if len(found) == 0 {
+		found = versioned
+	}
+	return only(found, fmt.Sprintf("no name in it fits images.pattern %q or holds %s, the version of its machines", pattern, v(have)))
 }
 
 func only(found []Image, none string) (Image, error) {
