@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/utils/ptr"
@@ -22,17 +21,10 @@ import (
 	"github.com/millwright-dev/millwright/internal/lifecycle/upgrade"
 )
 
-// upgradeTarget is the cluster that a command is about.
-type upgradeTarget struct {
-	*cli.Options
-
-	client  client.WithWatch
-	cluster *clusterv1.Cluster
-}
-
 // upgradeOptions begin an upgrade, or show what it would be.
 type upgradeOptions struct {
 	upgradeTarget
+	fleetFlags
 
 	to           string
 	via          []string
@@ -43,7 +35,7 @@ type upgradeOptions struct {
 	everyMinor   bool
 	rollBack     bool
 	force        []string
-	concurrent   int32
+	together     int32
 
 	plan, check, wait bool
 	timeout           time.Duration
@@ -54,14 +46,18 @@ type upgradeOptions struct {
 func newUpgradeCommand(o *cli.Options) *cobra.Command {
 	up := &upgradeOptions{upgradeTarget: upgradeTarget{Options: o}}
 	cmd := &cobra.Command{
-		Use:   "upgrade CLUSTER --to VERSION",
-		Short: "Bring a whole cluster to a Kubernetes version",
+		Use:   "upgrade (CLUSTER | -l SELECTOR) --to VERSION",
+		Short: "Bring a whole cluster, or a fleet, to a Kubernetes version",
 		Long: templates.LongDesc(`
-			Bring a whole cluster to a Kubernetes version: its control plane, a minor at a time, then its workers.
+			Bring a whole cluster to a Kubernetes version: its control plane, a minor at a time, its
+			add-ons in their places, and its workers.
 
 			The command writes a ClusterUpgrade, which the operator carries out, also when this command ends. The same
 			command again, or "upgrade status", watches it on. Machine templates are copied with the image of the new
 			version, never edited: by default the version in the name of the present image is replaced.
+
+			With a selector the clusters that match it are upgraded by name, some at once, until too many have failed. Then
+			the command waits until all is over; the same command again goes on where an earlier one ended.
 
 			The operator checks beforehand what could go wrong, and begins nothing while anything stands in the way.`),
 		Example: templates.Examples(`
@@ -74,13 +70,27 @@ func newUpgradeCommand(o *cli.Options) *cobra.Command {
 			# Upgrade the control plane, and the workers when somebody approves it
 			{{kubectl}} upgrade prod --to v1.37.2 --pause-before workers
 
+			# Upgrade all clusters of a stage, three at once, and stop when two have failed
+			{{kubectl}} upgrade -l stage=test --to v1.37.2 --max-concurrent 3 --max-failures 2
+
 			# Keep the upgrade in Git
 			{{kubectl}} upgrade prod --to v1.37.2 --dry-run=client -o yaml`),
-		Args:              cli.OneArg("CLUSTER"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if up.selector != "" && len(args) > 0 {
+				return fmt.Errorf("CLUSTER and --selector exclude each other")
+			}
+			if up.selector != "" {
+				return nil
+			}
+			return cli.OneArg("CLUSTER")(cmd, args)
+		},
 		ValidArgsFunction: o.CompleteFirst(clusterNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := up.validate(); err != nil {
 				return err
+			}
+			if up.selector != "" {
+				return up.runFleet(cmd.Context())
 			}
 			if err := up.complete(cmd.Context(), args[0]); err != nil {
 				return err
@@ -96,13 +106,16 @@ func newUpgradeCommand(o *cli.Options) *cobra.Command {
 	flags.StringSliceVar(&up.workersOnly, "workers-only", nil, "Move these MachineDeployments alone, to the version of the control plane.")
 	flags.BoolVar(&up.controlPlane, "control-plane-only", false, "Move the control plane alone.")
 	flags.BoolVar(&up.everyMinor, "every-minor", false, "Replace the workers at each minor on the way, and not as seldom as the version skew policy allows.")
-	flags.Int32Var(&up.concurrent, "max-concurrent", 1, "How many MachineDeployments are moved at once.")
+	flags.Int32Var(&up.together, "max-concurrent-workers", 1, "How many MachineDeployments of a cluster are moved at once.")
+	flags.StringVarP(&up.selector, "selector", "l", "", "Upgrade the clusters with these labels, such as stage=test.")
+	flags.IntVar(&up.concurrent, "max-concurrent", 1, "With --selector, how many clusters are upgraded at once.")
+	flags.IntVar(&up.maxFailures, "max-failures", 1, "With --selector, how many clusters may have failed before no further one is begun.")
 	flags.BoolVar(&up.rollBack, "roll-back", false, "Give the MachineDeployments of a step that fails what they had before, and do not pause for a person.")
 	flags.StringSliceVar(&up.force, "force", nil, "Preflight checks, by name, that do not stand in the way: "+strings.Join(upgrade.Checks(), ", ")+".")
 	flags.BoolVar(&up.plan, "plan", false, "Show the steps and what stands in the way, and write nothing.")
 	flags.BoolVar(&up.check, "check", false, "Show what stands in the way, and write nothing; the exit code is 1 when something does.")
 	flags.BoolVar(&up.wait, "wait", false, "Wait until the upgrade is done.")
-	flags.DurationVar(&up.timeout, "timeout", 0, "With --wait, how long to wait; 0 is for ever.")
+	flags.DurationVar(&up.timeout, "timeout", 0, "With --wait or --selector, how long to wait; 0 is for ever.")
 	flags.StringVar(&up.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client". With client only show what would be written; with server let the server check it.`)
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 	flags.StringVarP(&up.output, "output", "o", "", "Output format of --dry-run, --plan and --check. One of: (json, yaml).")
@@ -138,6 +151,9 @@ func (o *upgradeOptions) validate() error {
 			return cli.UsageErrorf("--force: %q is no check: want one of %s", check, strings.Join(upgrade.Checks(), ", "))
 		}
 	}
+	if err := o.fleetFlags.validate(); err != nil {
+		return err
+	}
 	switch {
 	case o.dryRun != dryRunNone && o.dryRun != dryRunClient && o.dryRun != dryRunServer:
 		return cli.UsageErrorf("--dry-run must be none, server or client, not %q", o.dryRun)
@@ -151,8 +167,8 @@ func (o *upgradeOptions) validate() error {
 		return cli.UsageErrorf("--wait does not go with --plan, --check or --dry-run: nothing would change")
 	case o.controlPlane && len(o.workersOnly) > 0:
 		return cli.UsageErrorf("--control-plane-only and --workers-only exclude each other")
-	case o.concurrent < 1:
-		return cli.UsageErrorf("--max-concurrent must be 1 or more, not %d", o.concurrent)
+	case o.together < 1:
+		return cli.UsageErrorf("--max-concurrent-workers must be 1 or more, not %d", o.together)
 	case o.timeout < 0:
 		return cli.UsageErrorf("--timeout must not be negative")
 	}
@@ -161,22 +177,6 @@ func (o *upgradeOptions) validate() error {
 
 // phases are the values of --pause-before.
 var phases = map[string]lifecyclev1.Phase{"control-plane": lifecyclev1.PhaseControlPlane, "workers": lifecyclev1.PhaseWorkers}
-
-func (o *upgradeTarget) complete(ctx context.Context, arg string) error {
-	name, err := clusterName(arg)
-	if err != nil {
-		return err
-	}
-	namespace, err := o.Namespace()
-	if err != nil {
-		return err
-	}
-	if o.client, err = o.ClusterAPI(ctx); err != nil {
-		return err
-	}
-	o.cluster, err = getCluster(ctx, o.client, client.ObjectKey{Namespace: namespace, Name: name})
-	return err
-}
 
 func (o *upgradeOptions) run(ctx context.Context) error {
 	if o.plan || o.check {
@@ -211,8 +211,8 @@ func (o *upgradeOptions) object() *lifecyclev1.ClusterUpgrade {
 	for _, phase := range o.pauseBefore {
 		u.Spec.PauseBefore = append(u.Spec.PauseBefore, phases[phase])
 	}
-	if o.concurrent > 1 {
-		u.Spec.Workers.MaxConcurrent = &o.concurrent
+	if o.together > 1 {
+		u.Spec.Workers.MaxConcurrent = &o.together
 	}
 	if o.everyMinor {
 		u.Spec.Workers.Strategy = lifecyclev1.WorkersEveryMinor
@@ -339,38 +339,4 @@ func (o *upgradeOptions) show(u *lifecyclev1.ClusterUpgrade) error {
 		return nil
 	}
 	return printData(o.Out, o.output, u)
-}
-
-// upgrades lists those of the cluster, the newest first.
-func (o *upgradeTarget) upgrades(ctx context.Context) ([]lifecyclev1.ClusterUpgrade, error) {
-	list := &lifecyclev1.ClusterUpgradeList{}
-	err := o.client.List(ctx, list, client.InNamespace(o.cluster.Namespace))
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("this management cluster does not know ClusterUpgrades: install the operator, with --controllers=upgrade where upstream's controllers look after the machines: %w", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list the upgrades of cluster %q: %w", o.cluster.Name, err)
-	}
-	of := slices.DeleteFunc(list.Items, func(u lifecyclev1.ClusterUpgrade) bool { return u.Spec.ClusterName != o.cluster.Name })
-	slices.SortStableFunc(of, func(a, b lifecyclev1.ClusterUpgrade) int {
-		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
-	})
-	return of, nil
-}
-
-// current is the upgrade that is under way, or the last one; an error where there is none.
-func (o *upgradeTarget) current(ctx context.Context) (*lifecyclev1.ClusterUpgrade, error) {
-	list, err := o.upgrades(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range list {
-		if !list[i].Status.Phase.Over() {
-			return &list[i], nil
-		}
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("cluster %q has no upgrade: begin one with %s upgrade %s --to VERSION", o.cluster.Name, o.Typed(), o.cluster.Name)
-	}
-	return &list[0], nil
 }

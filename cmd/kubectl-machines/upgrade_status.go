@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,18 +109,11 @@ func upgradeLine(u *lifecyclev1.ClusterUpgrade) string {
 func stepTable(u *lifecyclev1.ClusterUpgrade, now time.Time) *metav1.Table {
 	table := upgradeStepColumns.Table()
 	for _, step := range u.Status.Steps {
-		machines, took := "", ""
+		machines := ""
 		if step.Machines > 0 {
 			machines = fmt.Sprintf("%d/%d", step.Done, step.Machines)
 		}
-		switch {
-		case step.StartTime == nil:
-		case step.CompletionTime != nil:
-			took = cli.Age(step.CompletionTime.Time, step.StartTime.Time)
-		default:
-			took = cli.Age(now, step.StartTime.Time)
-		}
-		cli.AddRow(table, u, strconv.Itoa(int(step.Leg)), step.Kind, step.Name, step.From, step.To, machines, string(step.State), took)
+		cli.AddRow(table, u, strconv.Itoa(int(step.Leg)), step.Kind, step.Name, step.From, step.To, machines, string(step.State), stepTook(&step, now))
 	}
 	return table
 }
@@ -138,6 +130,7 @@ func statusFindings(u *lifecyclev1.ClusterUpgrade) *metav1.Table {
 func watchUpgrade(ctx context.Context, o *upgradeTarget, u *lifecyclev1.ClusterUpgrade, timeout time.Duration) error {
 	follower := graph.NewFollower(o.client)
 	progress := cli.NewProgress(o.Out)
+	teller := &stepTeller{}
 	err := cli.Wait(ctx, timeout, follower.Changed(), progress, tellLoss(follower, func() (cli.State, error) {
 		source := graph.Source{List: &lifecyclev1.ClusterUpgradeList{}, Options: []client.ListOption{client.InNamespace(u.Namespace)}}
 		if err := follower.Follow(ctx, source); err != nil {
@@ -149,7 +142,7 @@ func watchUpgrade(ctx context.Context, o *upgradeTarget, u *lifecyclev1.ClusterU
 		}
 		for _, obj := range objects {
 			if now, ok := obj.(*lifecyclev1.ClusterUpgrade); ok && now.UID == u.UID {
-				return upgradeState(now, time.Now())
+				return upgradeState(now, teller, time.Now())
 			}
 		}
 		return cli.State{}, fmt.Errorf("the upgrade %q was deleted meanwhile", u.Name)
@@ -161,17 +154,10 @@ func watchUpgrade(ctx context.Context, o *upgradeTarget, u *lifecyclev1.ClusterU
 }
 
 // upgradeState is what somebody sees who waits for an upgrade.
-func upgradeState(u *lifecyclev1.ClusterUpgrade, now time.Time) (cli.State, error) {
+func upgradeState(u *lifecyclev1.ClusterUpgrade, teller *stepTeller, now time.Time) (cli.State, error) {
 	line := upgradeLine(u)
-	screen := []string{line}
-	var text strings.Builder
-	if len(u.Status.Steps) > 0 {
-		if err := printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(stepTable(u, now), &text); err != nil {
-			return cli.State{}, err
-		}
-		screen = append(screen, strings.Split(strings.TrimRight(text.String(), "\n"), "\n")...)
-	}
-	state := cli.State{Done: u.Status.Phase == lifecyclev1.UpgradeCompleted, Missing: line, View: cli.View{Screen: screen, Changes: []string{line}}}
+	state := cli.State{Done: u.Status.Phase == lifecyclev1.UpgradeCompleted, Missing: line,
+		View: cli.View{Screen: upgradeScreen(u, now), Changes: append(teller.tell(u, now), line)}}
 	if u.Status.Phase == lifecyclev1.UpgradeAborted {
 		return state, errors.New(line)
 	}
