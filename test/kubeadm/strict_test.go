@@ -58,21 +58,40 @@ func TestKubeadmTakesEachConfigurationOfAFurtherMachine(t *testing.T) {
 			for name, set := range joinOptions(discovery) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					join := bootstrapv1.JoinConfiguration{Discovery: bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{
-						Token: "abcdef.0123456789abcdef", APIServerEndpoint: "10.0.0.1:6443",
-						CACertHashes: []string{"sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866"},
-					}}}
-					set(&join)
-					documents, err := kubeadm.JoinConfig(join, version)
-					if err != nil {
-						t.Fatal(err)
-					}
+					documents := joinDocuments(t, version, set)
 					if err := judge(t, program, documents); err != nil {
 						t.Errorf("%v\n%s", err, documents)
 					}
 				})
 			}
 		})
+	}
+}
+
+// The kubeadm of v1.34 still reads what those before v1.31 read, and as strictly; only the version is not to its taste.
+func TestKubeadmTakesEachConfigurationInItsOldAPI(t *testing.T) {
+	const old, reader = "v1.30.14", "v1.34.4"
+	program := program(t, reader)
+	check := func(t *testing.T, documents []byte) {
+		t.Helper()
+		t.Parallel()
+		if !bytes.Contains(documents, []byte("kubeadm.k8s.io/v1beta3")) {
+			t.Fatalf("not of the old API:\n%s", documents)
+		}
+		documents = bytes.Replace(documents, []byte("kubernetesVersion: "+old), []byte("kubernetesVersion: "+reader), 1)
+		if err := judge(t, program, documents); err != nil {
+			t.Errorf("%v\n%s", err, documents)
+		}
+	}
+	for name, set := range initOptions() {
+		t.Run("init/"+name, func(t *testing.T) { check(t, initDocuments(t, old, set)) })
+	}
+	discovery := filepath.Join(t.TempDir(), "discovery.conf")
+	if err := os.WriteFile(discovery, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, set := range joinOptions(discovery) {
+		t.Run("join/"+name, func(t *testing.T) { check(t, joinDocuments(t, old, set)) })
 	}
 }
 
@@ -121,6 +140,20 @@ func initDocuments(t *testing.T, version string, set func(*spec)) []byte {
 	s := spec{}
 	set(&s)
 	documents, err := kubeadm.InitConfig(s, prod(), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents
+}
+
+func joinDocuments(t *testing.T, version string, set func(*bootstrapv1.JoinConfiguration)) []byte {
+	t.Helper()
+	join := bootstrapv1.JoinConfiguration{Discovery: bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{
+		Token: "abcdef.0123456789abcdef", APIServerEndpoint: "10.0.0.1:6443",
+		CACertHashes: []string{"sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866"},
+	}}}
+	set(&join)
+	documents, err := kubeadm.JoinConfig(join, version)
 	if err != nil {
 		t.Fatal(err)
 	}
