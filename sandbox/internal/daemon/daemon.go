@@ -20,7 +20,7 @@ import (
 )
 
 // TemplateVersions are the Kubernetes versions that vCenter has a VM template of.
-var TemplateVersions = []string{build.DefaultVersion, "v1.36.3"}
+var TemplateVersions = []string{build.DefaultVersion, "v1.36.3", "v1.35.4"}
 
 // startTimeout bounds how long a part may take to come up: seconds when the
 // machine is idle, more while it builds something.
