@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -53,7 +54,8 @@ func newUpgradeResumeCommand(o *cli.Options) *cobra.Command {
 		Use:   "resume CLUSTER",
 		Short: "Let the upgrade of a cluster go on",
 		Long: templates.LongDesc(`
-			Let the upgrade of a cluster go on that was paused, or that waits for a person before a phase.`),
+			Let the upgrade of a cluster go on that was paused, or that waits for a person before a phase. One that is
+			blocked or failed looks at once whether what stood in the way is mended; by itself it does so every half minute.`),
 		Example: templates.Examples(`
 			# Approve the phase that the upgrade waits before
 			{{kubectl}} upgrade resume prod`),
@@ -89,13 +91,19 @@ func newUpgradeAbortCommand(o *cli.Options) *cobra.Command {
 	return cmd
 }
 
-// resumeUpgrade ends a pause, or approves the phase that is waited before.
+// resumeUpgrade ends a pause, approves the phase that is waited before, or has the operator look again at what stood in the
+// way.
 func resumeUpgrade(u *lifecyclev1.ClusterUpgrade) string {
 	if ptr.Deref(u.Spec.Paused, false) {
 		u.Spec.Paused = nil
 		return "resumed"
 	}
-	if u.Status.Phase != lifecyclev1.UpgradePaused {
+	switch u.Status.Phase {
+	case lifecyclev1.UpgradePaused:
+	case lifecyclev1.UpgradeBlocked, lifecyclev1.UpgradeFailed:
+		annotateUpgrade(u, lifecyclev1.RetriedAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+		return "looks again at what it waits for"
+	default:
 		return ""
 	}
 	approved := u.Annotations[lifecyclev1.ApprovedAnnotation]
@@ -104,13 +112,17 @@ func resumeUpgrade(u *lifecyclev1.ClusterUpgrade) string {
 			continue
 		}
 		approved = strings.TrimPrefix(approved+","+string(phase), ",")
-		if u.Annotations == nil {
-			u.Annotations = map[string]string{}
-		}
-		u.Annotations[lifecyclev1.ApprovedAnnotation] = approved
+		annotateUpgrade(u, lifecyclev1.ApprovedAnnotation, approved)
 		return "approved: " + string(phase)
 	}
 	return ""
+}
+
+func annotateUpgrade(u *lifecyclev1.ClusterUpgrade, key, value string) {
+	if u.Annotations == nil {
+		u.Annotations = map[string]string{}
+	}
+	u.Annotations[key] = value
 }
 
 func (o *upgradeControlOptions) command(cmd *cobra.Command) *cobra.Command {

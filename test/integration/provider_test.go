@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -193,11 +194,13 @@ func newFooCluster(t *testing.T, namespace, name string) *clusterv1.Cluster {
 	return cluster
 }
 
-func adminKubeconfig(t *testing.T) []byte {
+func adminKubeconfig(t *testing.T) []byte { return kubeconfigOf(t, server.Admin) }
+
+func kubeconfigOf(t *testing.T, connection *rest.Config) []byte {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server.Admin.Host, CertificateAuthorityData: server.Admin.CAData}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: server.Admin.CertData, ClientKeyData: server.Admin.KeyData}
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: connection.Host, CertificateAuthorityData: connection.CAData}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: connection.CertData, ClientKeyData: connection.KeyData}
 	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"
 	data, err := clientcmd.Write(*config)

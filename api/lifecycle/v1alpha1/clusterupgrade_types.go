@@ -5,6 +5,9 @@ const (
 	// ApprovedAnnotation on a ClusterUpgrade lists, with commas, the pauses of spec.pauseBefore that a person approved.
 	ApprovedAnnotation = "lifecycle.millwright.dev/approved"
 
+	// RetriedAnnotation on a ClusterUpgrade has it look at once at what blocks it or what failed; its value is the time.
+	RetriedAnnotation = "lifecycle.millwright.dev/retried"
+
 	// BeforeAnnotation on a control plane, MachineDeployment or AddonRelease keeps, in JSON, the version and the machine
 	// template that it had before an upgrade moved it, until the move is over.
 	BeforeAnnotation = "lifecycle.millwright.dev/before-upgrade"
