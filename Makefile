@@ -107,7 +107,7 @@ e2e: build sandbox-build ## Only the end-to-end tests.
 .PHONY: endurance
 endurance: build sandbox-build ## Scenarios that take minutes: kills, dead nodes, control planes that grow and shrink.
 	ENDURANCE=1 go test -timeout 40m -count 1 ./test/kubeadm
-	ENDURANCE=1 go test -v -timeout 40m -count 1 ./test/endurance
+	ENDURANCE=1 go test -v -p 1 -timeout 40m -count 1 ./test/endurance/...
 
 .PHONY: bench
 bench: build sandbox-build ## Measure what 100 machines cost; BENCH_LARGE=1 adds 1000. Fails where a goal is missed.

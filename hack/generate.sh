@@ -34,4 +34,5 @@ echo "RBAC" >&2
 tool controller-gen rbac:roleName=millwright-operator paths=./operator/... output:rbac:dir=manifests/rbac
 # What the groups addons and upgrade need, for a management cluster whose machines upstream's controllers reconcile.
 tool controller-gen rbac:roleName=millwright-operator \
-  paths=./operator/addons/... paths=./operator/upgrade/... paths=./operator/app/... output:rbac:dir=manifests/beside-upstream
+  paths=./operator/addons/... paths=./operator/upgrade/... paths=./operator/app/... \
+  paths=./operator/vsphere/image/... paths=./operator/vsphere/identity/... output:rbac:dir=manifests/beside-upstream

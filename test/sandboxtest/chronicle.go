@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,9 +23,12 @@ type Chronicle struct {
 	there   map[types.UID]Made
 	entries []Made
 	most    map[string]int
+	// began is how many Machines there were at the beginning.
+	began int
 }
 
-// Made is a Machine that was made. Owner is its MachineDeployment, empty for the control plane.
+// Made is a Machine that was made, or an add-on that got another image. Owner is its MachineDeployment, empty for the control
+// plane, or "addon NAME".
 type Made struct {
 	Name, Owner, Version string
 	// Left counts, for each owner, the Machines of another version that there were at that moment.
@@ -53,11 +58,18 @@ func (s *Sandbox) Chronicle(t *testing.T, cluster string) *Chronicle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := c.Watch(context.WithoutCancel(t.Context()), &clusterv1.MachineList{}, client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})
+	list, of := &clusterv1.MachineList{}, client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}
+	if err := c.List(t.Context(), list, of); err != nil {
+		t.Fatal(err)
+	}
+	chronicle := &Chronicle{there: map[types.UID]Made{}, most: map[string]int{}, began: len(list.Items)}
+	for i := range list.Items {
+		chronicle.see(watch.Added, &list.Items[i])
+	}
+	events, err := c.Watch(context.WithoutCancel(t.Context()), &clusterv1.MachineList{}, of, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chronicle := &Chronicle{there: map[types.UID]Made{}, most: map[string]int{}}
 	var work sync.WaitGroup
 	over := make(chan struct{})
 	work.Go(func() {
@@ -103,6 +115,35 @@ func (c *Chronicle) see(change watch.EventType, machine *clusterv1.Machine) {
 	c.there[machine.UID] = made
 	c.entries = append(c.entries, made)
 	c.most[made.Owner] = max(c.most[made.Owner], count)
+}
+
+// note adds something that is no Machine.
+func (c *Chronicle) note(owner, version, target string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	made := Made{Owner: owner, Version: version, Left: map[string]int{}}
+	for _, other := range c.there {
+		if other.Version != target {
+			made.Left[other.Owner]++
+		}
+	}
+	c.entries = append(c.entries, made)
+}
+
+// All lists all that there was after the Machines of the beginning, in order.
+func (c *Chronicle) All() []Made {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Made(nil), c.entries[c.began:]...)
+}
+
+// String is an entry a line.
+func (c *Chronicle) String() string {
+	var out strings.Builder
+	for _, made := range c.All() {
+		fmt.Fprintln(&out, made)
+	}
+	return out.String()
 }
 
 // Of lists the Machines of a version that were made so far, in order.

@@ -18,6 +18,8 @@ import (
 	"github.com/millwright-dev/millwright/operator/vsphere/identity"
 )
 
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=vsphereclusters,verbs=get;list;watch
+
 // Lister asks vCenter.
 type Lister struct {
 	Client client.Client
