@@ -66,6 +66,13 @@ func (m *machine) cloudInit() error {
 	if err != nil {
 		return err
 	}
+	ignite, err := m.guestinfo(ignitionKey)
+	if err != nil {
+		return err
+	}
+	if len(ignite) > 0 {
+		return m.ignite(ignite, instance)
+	}
 	config, err := m.userdata(instance)
 	if config == nil {
 		m.resumeKubelet()

@@ -146,6 +146,23 @@ func TestAnInstanceIsSetUpOnce(t *testing.T) {
 	}
 }
 
+func TestAnImageWithIgnitionRunsItsScriptUntilALineFails(t *testing.T) {
+	config := vmWith(t, "")
+	delete(config.Guestinfo, "userdata")
+	config.Guestinfo["ignition.config.data"] = `{"ignition": {"version": "3.3.0"}, "storage": {"files": [
+		{"path": "/etc/kubeadm.sh", "mode": 448, "contents": {"source": "data:,set%20-e%0Aecho%20ran%20>>%20/etc/ran%0Akubeadm%20join%20--config%20/etc/none.yml%0Aecho%20after%20>>%20/etc/ran"}}
+	]}, "systemd": {"units": [{"name": "kubeadm.service", "enabled": true, "contents": "[Service]\nExecStart=/etc/kubeadm.sh\n"}]}}`
+	events, console := bootUntil(t, config, PhaseFailed)
+	if !strings.Contains(events, "kubeadm.service: kubeadm join") {
+		t.Errorf("events do not say what failed:\n%s\n%s", events, console)
+	}
+	for path, want := range map[string]string{"/etc/ran": "ran\n", "/etc/hostname": "node-1\n"} {
+		if got, err := os.ReadFile(config.root().Path(path)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+}
+
 func TestABootThatWasCutShortIsNotRepeated(t *testing.T) {
 	config := vmWith(t, "#cloud-config\nruncmd:\n- kubeadm init --config /run/none.yaml\n")
 	bootUntil(t, config, PhaseFailed)

@@ -186,8 +186,9 @@ func (m *machine) powerOn(ctx context.Context) {
 	}
 	m.state.Address = m.address
 	m.say("power on")
-	if _, ok := m.info.GuestInfo["userdata"]; !ok {
-		m.say("there is no guestinfo.userdata: nothing to do but to be there")
+	_, ignites := m.info.GuestInfo["ignition.config.data"]
+	if _, ok := m.info.GuestInfo["userdata"]; !ok && !ignites {
+		m.say("there is no guestinfo.userdata and no guestinfo.ignition.config.data: nothing to do but to be there")
 		m.report(true)
 		m.phase("running", "no userdata")
 		return
