@@ -52,7 +52,7 @@ func newClient(t *testing.T, objects ...client.Object) client.Client {
 			t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&bootstrapv1.KubeadmConfig{}).WithObjects(objects...).Build()
 }
 
 func machineNamed(name string) *clusterv1.Machine {

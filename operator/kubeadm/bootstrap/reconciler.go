@@ -61,8 +61,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s, err := r.observe(ctx, config)
-	if s == nil || err != nil {
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if s == nil {
+		return ctrl.Result{}, r.tellPool(ctx, config)
 	}
 
 	helper := patch.New(config, r.Client)
@@ -108,6 +111,20 @@ func (r *Reconciler) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 		return nil, fmt.Errorf("get Cluster %q of KubeadmConfig %q: %w", key, config.Name, err)
 	}
 	return &snapshot{config: config, machine: machine, cluster: cluster}, nil
+}
+
+// tellPool says why the config of a MachinePool gets no user data.
+func (r *Reconciler) tellPool(ctx context.Context, config *bootstrapv1.KubeadmConfig) error {
+	for _, owner := range config.OwnerReferences {
+		if owner.Kind != "MachinePool" {
+			continue
+		}
+		helper := patch.New(config, r.Client)
+		dataMissing(config, "MachinePool "+owner.Name+" owns this config, and machine pools are not supported: use a MachineDeployment")
+		summarize(config)
+		return helper.Patch(ctx, config)
+	}
+	return nil
 }
 
 // act carries out the next step and returns when to look again; zero means that an event tells.

@@ -3,8 +3,12 @@ package bootstrap
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 )
@@ -33,5 +37,22 @@ func TestWhatIsLeftOutOfUserDataIsToldForAsLongAsItIsThere(t *testing.T) {
 				t.Errorf("%s %q, want True %q", got.Status, got.Message, tc.want)
 			}
 		})
+	}
+}
+
+func TestTheConfigOfAMachinePoolIsToldWhyItGetsNothing(t *testing.T) {
+	config := &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "pool", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "pool", UID: "1", Controller: ptr.To(true)},
+	}}}
+	r := &Reconciler{Client: newClient(t, config)}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(config)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
+		t.Fatal(err)
+	}
+	got := conditions.Get(config, bootstrapv1.KubeadmConfigDataSecretAvailableCondition)
+	if got == nil || got.Status != "False" || got.Message != "MachinePool pool owns this config, and machine pools are not supported: use a MachineDeployment" {
+		t.Errorf("condition is %v", got)
 	}
 }
