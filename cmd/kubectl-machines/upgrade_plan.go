@@ -19,6 +19,7 @@ import (
 
 	"github.com/millwright-dev/millwright/addons"
 	addonsv1 "github.com/millwright-dev/millwright/api/addons/v1alpha1"
+	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
 	"github.com/millwright-dev/millwright/internal/bundle"
 	"github.com/millwright-dev/millwright/internal/cli"
 	"github.com/millwright-dev/millwright/internal/contract"
@@ -34,12 +35,14 @@ var (
 
 // planData is a plan in JSON and YAML.
 type planData struct {
-	Cluster  string            `json:"cluster"`
-	Target   string            `json:"target"`
-	Steps    []upgrade.Step    `json:"steps,omitempty"`
-	Blockers []upgrade.Finding `json:"blockers"`
-	Warnings []upgrade.Finding `json:"warnings"`
-	Forced   []upgrade.Finding `json:"forced,omitempty"`
+	Cluster string         `json:"cluster"`
+	Target  string         `json:"target"`
+	Steps   []upgrade.Step `json:"steps,omitempty"`
+	// EstimateSeconds is how long it will take by the cluster's own history; absent without one.
+	EstimateSeconds int64             `json:"estimateSeconds,omitempty"`
+	Blockers        []upgrade.Finding `json:"blockers"`
+	Warnings        []upgrade.Finding `json:"warnings"`
+	Forced          []upgrade.Finding `json:"forced,omitempty"`
 }
 
 // showPlan plans as the operator does, from the same objects, and shows it. Whether an image exists only the operator can
@@ -50,7 +53,7 @@ func (o *upgradeOptions) showPlan(ctx context.Context) error {
 		return err
 	}
 	if o.check {
-		data.Steps = nil
+		data.Steps, data.EstimateSeconds = nil, 0
 	}
 	if o.output != "" {
 		err = printData(o.Out, o.output, data)
@@ -98,6 +101,11 @@ func (o *upgradeOptions) makePlan(ctx context.Context) (planData, error) {
 	blockers, warnings := upgrade.Preflight(facts)
 	blockers, forced := upgrade.Forced(blockers, o.force)
 	data.Steps = plan.Steps
+	var machines int32
+	for _, step := range plan.Steps {
+		machines += step.Machines
+	}
+	data.EstimateSeconds = int64(upgrade.Estimate(upgrade.ReadHistory(o.cluster.Annotations[lifecyclev1.HistoryAnnotation]), machines).Seconds())
 	data.Blockers = append(append(data.Blockers, plan.Blockers...), blockers...)
 	data.Warnings = append(append(data.Warnings, plan.Warnings...), warnings...)
 	data.Forced = append(plan.Forced, forced...)
@@ -195,6 +203,9 @@ func (o *upgradeOptions) printPlan(data planData) error {
 		if err := printer.PrintObj(table, o.Out); err != nil {
 			return err
 		}
+	}
+	if data.EstimateSeconds > 0 {
+		fmt.Fprintf(o.Out, "it will take about %s, by the upgrades that this cluster had\n", time.Duration(data.EstimateSeconds)*time.Second)
 	}
 	findings := findingTable(o.cluster, map[string][]upgrade.Finding{"Blocker": data.Blockers, "Forced": data.Forced, "Warning": data.Warnings})
 	switch {

@@ -104,6 +104,9 @@ func TestWorkersWaitForAnAddonThatIsNotHealthy(t *testing.T) {
 	conditions.Set(dns, conditions.False(addonsv1.HealthyCondition, addonsv1.ProgressingReason, "1 of 9 objects is not healthy"))
 	dns.Status.Version, dns.Status.TargetVersion = "1.14.6", "1.14.6"
 	d := w.step(t)
+	if state := w.upgrade.Status.Steps[1].State; state != lifecyclev1.StepRunning {
+		t.Errorf("its step is %s", state)
+	}
 	if len(d.moves) > 0 || !strings.Contains(d.message, `addon "coredns" to 1.14.6: 1 of 9`) {
 		t.Fatalf("moves %v, message %q; want none, and what is waited for", d.moves, d.message)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lifecyclev1 "github.com/millwright-dev/millwright/api/lifecycle/v1alpha1"
+	"github.com/millwright-dev/millwright/internal/lifecycle/upgrade"
 )
 
 // edit changes one object by one patch.
@@ -66,9 +66,9 @@ func setTarget(o object, version, templateName string) {
 }
 
 // haltObject pauses the rollout of a MachineDeployment, or a control plane.
-func haltObject(upgrade string) func(object) {
+func haltObject(by string) func(object) {
 	return func(o object) {
-		annotate(o.meta(), lifecyclev1.HaltedByAnnotation, upgrade)
+		annotate(o.meta(), lifecyclev1.HaltedByAnnotation, by)
 		if o.deployment != nil {
 			o.deployment.Spec.Paused = ptr.To(true)
 			return
@@ -100,38 +100,25 @@ func annotate(obj metav1.Object, key, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-// past is one upgrade in the history of a Cluster.
-type past struct {
-	Name  string    `json:"name"`
-	From  string    `json:"from"`
-	To    string    `json:"to"`
-	Phase string    `json:"phase"`
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end"`
-	// Machines is how many were replaced.
-	Machines int32 `json:"machines"`
-}
-
 // historyLength is how many upgrades a Cluster remembers.
 const historyLength = 10
 
 // remember adds the upgrade to the Cluster's history.
 func (r *Reconciler) remember(ctx context.Context, s snapshot, d decision) error {
 	cluster := s.objects.Cluster
-	var history []past
-	// One that cannot be read is begun anew: it is for people, and nothing depends on it.
-	_ = json.Unmarshal([]byte(cluster.Annotations[lifecyclev1.HistoryAnnotation]), &history)
-	if len(history) > 0 && history[0].Name == s.upgrade.Name && history[0].To == s.upgrade.Spec.Version {
-		return nil
-	}
-	entry := past{Name: s.upgrade.Name, From: s.upgrade.Status.FromVersion, To: s.upgrade.Spec.Version, Phase: string(d.phase), Start: s.now.UTC(), End: s.now.UTC()}
+	history := upgrade.ReadHistory(cluster.Annotations[lifecyclev1.HistoryAnnotation])
+	entry := upgrade.Past{Name: s.upgrade.Name, From: s.upgrade.Status.FromVersion, To: s.upgrade.Spec.Version, Phase: string(d.phase), Start: s.now.UTC(), End: s.now.UTC()}
 	if start := s.upgrade.Status.StartTime; start != nil {
 		entry.Start = start.UTC()
+	}
+	if len(history) > 0 && history[0].Name == entry.Name && history[0].To == entry.To && (s.upgrade.Status.StartTime == nil || history[0].Start.Equal(entry.Start)) {
+		// Written before a crash.
+		return nil
 	}
 	for _, step := range d.steps {
 		entry.Machines += step.Done
 	}
-	history = append([]past{entry}, history...)
+	history = append([]upgrade.Past{entry}, history...)
 	text, err := json.Marshal(history[:min(len(history), historyLength)])
 	if err != nil {
 		return fmt.Errorf("write the upgrade history of Cluster %q: %w", cluster.Name, err)

@@ -75,7 +75,7 @@ type move struct {
 
 // decide says what to do next. It is pure.
 func decide(s snapshot) decision {
-	d := decision{steps: mergeSteps(s.upgrade.Status.Steps, s.plan.Steps, s.now)}
+	d := decision{steps: mergeSteps(s.upgrade.Status.Steps, s.plan.Steps, s.settling, s.now)}
 	switch {
 	case s.upgrade.Status.Phase.Over():
 		d.keep(s.upgrade)

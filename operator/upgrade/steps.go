@@ -11,14 +11,18 @@ import (
 )
 
 // mergeSteps returns the steps to be shown: those that are over, with their times, and then those that are left. What
-// was shown and is neither running nor in the plan any more is done, or was never needed.
-func mergeSteps(shown []lifecyclev1.Step, left []upgrade.Step, now time.Time) []lifecyclev1.Step {
+// was shown and is neither running nor in the plan any more is done, or was never needed; settling says of one that is not
+// what it still waits for.
+func mergeSteps(shown []lifecyclev1.Step, left []upgrade.Step, settling func(lifecyclev1.Step) string, now time.Time) []lifecyclev1.Step {
 	var steps []lifecyclev1.Step
 	for _, step := range shown {
 		switch {
 		case step.State == lifecyclev1.StepDone || step.State == lifecyclev1.StepUndone:
 			steps = append(steps, step)
 		case slices.ContainsFunc(left, func(s upgrade.Step) bool { return same(step, s) }):
+		case step.State != lifecyclev1.StepPending && settling(step) != "":
+			step.State, step.Done, step.Reason = lifecyclev1.StepRunning, step.Machines, settling(step)
+			steps = append(steps, step)
 		case step.State != lifecyclev1.StepPending:
 			step.State, step.Done, step.Reason = lifecyclev1.StepDone, step.Machines, ""
 			step.CompletionTime = stamp(now)
@@ -41,6 +45,21 @@ func mergeSteps(shown []lifecyclev1.Step, left []upgrade.Step, now time.Time) []
 		steps = append(steps, step)
 	}
 	return steps
+}
+
+// settling says what a step that has replaced all of its machines, or installed its add-on, still waits for.
+func (s snapshot) settling(step lifecyclev1.Step) string {
+	if step.Kind == string(upgrade.MoveAddon) {
+		if release := s.release(step.Name); release != nil && moving(release) && s.heldAt(release) == step.To {
+			return s.addonUnsettled(release)
+		}
+		return ""
+	}
+	o := s.object(upgrade.Step{Kind: upgrade.StepKind(step.Kind), Name: step.Name})
+	if o == nil || o.before() == nil || o.version() != step.To {
+		return ""
+	}
+	return o.unsettled(s.objects)
 }
 
 func over(step lifecyclev1.Step) bool {
