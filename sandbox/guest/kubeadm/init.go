@@ -155,14 +155,9 @@ func (r *initRun) KubeConfigOriginal() (*clientcmdapi.Config, error) {
 	return clientcmd.LoadFromFile(r.KubeConfigPath())
 }
 
-// KubeConfig returns admin.conf pointed at this machine's API server.
-func (r *initRun) KubeConfig() (*clientcmdapi.Config, error) {
-	config, err := r.KubeConfigOriginal()
-	if err != nil {
-		return nil, err
-	}
-	return config, pointTo(config, &r.cfg.LocalAPIEndpoint)
-}
+// KubeConfig is the same: before v1.36 kubeadm made of it what joining nodes are told, which must be the cluster's address;
+// since then no phase asks for it.
+func (r *initRun) KubeConfig() (*clientcmdapi.Config, error) { return r.KubeConfigOriginal() }
 
 // Client returns a client of this machine's API server with admin.conf's rights,
 // which the first call gives it.
