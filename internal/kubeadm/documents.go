@@ -27,14 +27,11 @@ var (
 // InitConfig returns the two documents that kubeadm init reads on the first control plane machine,
 // which is to run the given Kubernetes version.
 func InitConfig(spec bootstrapv1.KubeadmConfigSpec, cluster *clusterv1.Cluster, version string) ([]byte, error) {
+	if err := Check(spec, version); err != nil {
+		return nil, err
+	}
 	api, err := apiFor(version)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkFeatureGates(spec.ClusterConfiguration.FeatureGates, version); err != nil {
-		return nil, err
-	}
-	if err := checkTokens(spec.InitConfiguration.BootstrapTokens); err != nil {
 		return nil, err
 	}
 	initConfig := newInitConfiguration(spec.InitConfiguration)
@@ -50,6 +47,14 @@ func InitConfig(spec bootstrapv1.KubeadmConfigSpec, cluster *clusterv1.Cluster, 
 		}
 	}
 	return encode(documents...)
+}
+
+// Check tells why no machine of a Kubernetes version can be made from spec, if so; by the field, without "spec.".
+func Check(spec bootstrapv1.KubeadmConfigSpec, version string) error {
+	if err := checkFeatureGates(spec.ClusterConfiguration.FeatureGates, version); err != nil {
+		return err
+	}
+	return checkTokens(spec.InitConfiguration.BootstrapTokens)
 }
 
 // checkTokens refuses expires, which kubeadm can never read from a file: it first sets the ttl that is missing, and then

@@ -65,17 +65,20 @@ func TestAnAuthorityOfTheUsersThatCannotServeIsToldByItsSecret(t *testing.T) {
 	}
 }
 
-func TestAnUnknownFeatureGateIsToldByItsField(t *testing.T) {
+func TestAnUnknownFeatureGateIsToldByItsFieldBeforeAMachineIsMade(t *testing.T) {
 	namespace := newNamespace(t)
-	newKubeadmCluster(t, namespace, "prod", 1, func(k *controlplanev1.KubeadmControlPlane) {
+	_, controlPlane := newKubeadmCluster(t, namespace, "prod", 1, func(k *controlplanev1.KubeadmControlPlane) {
 		k.Spec.KubeadmConfigSpec.ClusterConfiguration.FeatureGates = map[string]bool{"RootlessControlPlain": true}
 	})
 	newFooTemplate(t, namespace, "prod")
 	startOperator(t, namespace, "core", "kubeadm")
+	wantCondition(t, controlPlane, controlplanev1.KubeadmControlPlaneScalingUpCondition, "True", controlplanev1.KubeadmControlPlaneScalingUpReason,
+		"spec.kubeadmConfigSpec.clusterConfiguration.featureGates", `no gate "RootlessControlPlain"`, "it knows RootlessControlPlane")
+	if made := machines(t, namespace); len(made) != 0 {
+		t.Errorf("%d Machines were made", len(made))
+	}
+	update(t, controlPlane, func() { controlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration.FeatureGates = nil })
 	wantMachineObjects(t, namespace, 1)
-	config := &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machines(t, namespace)[0].Name}}
-	wantCondition(t, config, bootstrapv1.KubeadmConfigDataSecretAvailableCondition, "False", bootstrapv1.KubeadmConfigDataSecretNotAvailableReason,
-		"clusterConfiguration.featureGates", `no gate "RootlessControlPlain"`, "it knows RootlessControlPlane")
 }
 
 func TestAMachineWithIgnitionGetsIgnitionOrIsToldWhyNot(t *testing.T) {

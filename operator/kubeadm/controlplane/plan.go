@@ -12,6 +12,7 @@ import (
 
 	"github.com/millwright-dev/millwright/internal/conditions"
 	"github.com/millwright-dev/millwright/internal/etcd"
+	"github.com/millwright-dev/millwright/internal/kubeadm"
 	"github.com/millwright-dev/millwright/internal/lifecycle"
 )
 
@@ -133,6 +134,10 @@ func invalid(s *snapshot) string {
 		return fmt.Sprintf("spec.replicas is %d: a control plane has at least one machine; delete the Cluster to be rid of it", want)
 	case want%2 == 0 && s.stackedEtcd():
 		return fmt.Sprintf("spec.replicas is %d: etcd on the control plane's machines needs an odd number; ask for %d or %d", want, want-1, want+1)
+	}
+	// A machine made from it would never start, and may have taken the place of one that runs.
+	if err := kubeadm.Check(s.controlPlane.Spec.KubeadmConfigSpec, s.controlPlane.Spec.Version); err != nil {
+		return "spec.kubeadmConfigSpec." + err.Error()
 	}
 	return ""
 }

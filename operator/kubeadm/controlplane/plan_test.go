@@ -218,8 +218,11 @@ func TestPlanIsOneSafeStep(t *testing.T) {
 		"a member whose Node has not been seen counts": {prod(3, 3, going(2, true), podFails("etcd", 1), func(s *snapshot) {
 			s.replicas[2].machine.Status.NodeRef.Name = ""
 		}), "blocked", "2 etcd members would be left, 1 of them healthy"},
-		"a member without a Machine is removed":           {prod(3, 3, stranger(9, "cp-9")), "evict 9", ""},
-		"a stranger may be a machine that joins":          {prod(3, 3, machineLacksNode(2), stranger(9, "")), "", ""},
+		"a member without a Machine is removed":  {prod(3, 3, stranger(9, "cp-9")), "evict 9", ""},
+		"a stranger may be a machine that joins": {prod(3, 3, machineLacksNode(2), stranger(9, "")), "", ""},
+		"a feature gate that kubeadm lacks is refused": {prod(1, 3, func(s *snapshot) {
+			s.controlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration.FeatureGates = map[string]bool{"RootlessControlPlain": true}
+		}), "blocked", `spec.kubeadmConfigSpec.clusterConfiguration.featureGates: kubeadm v1.37.2 has no gate "RootlessControlPlain": remove it`},
 		"an even number is refused":                       {prod(1, 2), "blocked", "ask for 1 or 3"},
 		"an even number is fine with an external etcd":    {prod(1, 2, externalEtcd), "join " + first, ""},
 		"none at all is refused":                          {prod(1, 0), "blocked", "at least one machine"},
