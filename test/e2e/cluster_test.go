@@ -46,6 +46,7 @@ func TestAnUnchangedCAPVTemplateBecomesAClusterThatScalesAndGoes(t *testing.T) {
 	}
 
 	t.Run("certificates", func(t *testing.T) { testTheEndOfCertificatesIsRecorded(t, cluster, 3) })
+	t.Run("renewal", func(t *testing.T) { testARenewedCertificateIsSeen(t, cluster) })
 
 	deployment := cluster + "-md-0"
 	for _, replicas := range []int{6, 1} {

@@ -71,7 +71,7 @@ func (s *Sandbox) etcd(t *testing.T, machine string) (*clientv3.Client, error) {
 		if m.Name != machine || m.Address == "" {
 			continue
 		}
-		pki := filepath.Join(s.Dir, "vms", m.UUID, "root", "etc", "kubernetes", "pki")
+		pki := filepath.Join(s.Disk(t, machine), "etc", "kubernetes", "pki")
 		certificate, err := tls.LoadX509KeyPair(filepath.Join(pki, "apiserver-etcd-client.crt"), filepath.Join(pki, "apiserver-etcd-client.key"))
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -38,6 +39,18 @@ func (s *Sandbox) KillGuest(t *testing.T, machine string) {
 		}
 	}
 	t.Fatalf("the sandbox runs no guest in the virtual machine %q", machine)
+}
+
+// Disk returns the folder that is the root of a virtual machine's disk.
+func (s *Sandbox) Disk(t *testing.T, machine string) string {
+	t.Helper()
+	for _, m := range s.status(t).Machines {
+		if m.Name == machine {
+			return filepath.Join(s.Dir, "vms", m.UUID, "root")
+		}
+	}
+	t.Fatalf("the sandbox has no virtual machine %q", machine)
+	return ""
 }
 
 // Reset pulls the plug of a virtual machine and switches it on again: it boots from its disk.
