@@ -39,9 +39,6 @@ func (r *Reconciler) facts(ctx context.Context, s snapshot, target *semver.Versi
 	connection, err := r.Workload.Get(ctx, cluster)
 	if err != nil {
 		f.Unreachable = r.Workload.Health(cluster).Cause()
-		if f.Unreachable == "" {
-			f.Unreachable = "not connected yet"
-		}
 		return f, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)

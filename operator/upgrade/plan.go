@@ -26,6 +26,8 @@ type snapshot struct {
 	templates map[target]*template
 	// blockers and warnings are those of the preflight; it is made only until the first step has begun.
 	blockers, warnings []upgrade.Finding
+	// connecting tells that the preflight waits for the first connection to the workload cluster.
+	connecting bool
 	// opening says whether machines may be replaced now; windowErr that a window cannot be read.
 	opening   upgrade.Opening
 	windowErr error
@@ -85,6 +87,11 @@ func decide(s snapshot) decision {
 		return d
 	case s.windowErr != nil:
 		d.tell(lifecyclev1.UpgradeBlocked, lifecyclev1.BlockedReason, s.windowErr.Error())
+		return d
+	}
+	if s.connecting {
+		d.tell(lifecyclev1.UpgradePending, lifecyclev1.ConnectingReason, "the workload cluster is being connected to")
+		d.wake = s.now.Add(preflightEvery)
 		return d
 	}
 	if blockers := slices.Concat(s.plan.Blockers, s.blockers); len(blockers) > 0 {

@@ -53,6 +53,7 @@ func (r *Reconciler) snapshot(ctx context.Context, u *lifecyclev1.ClusterUpgrade
 		if err != nil {
 			return s, err
 		}
+		s.connecting = facts.Workload == nil && facts.Unreachable == ""
 		blockers, warnings := upgrade.Preflight(facts)
 		s.blockers, s.warnings = append(s.blockers, blockers...), append(s.warnings, warnings...)
 	}

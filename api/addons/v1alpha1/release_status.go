@@ -44,6 +44,8 @@ const (
 	BundleNotFoundReason = "BundleNotFound"
 	// NotStatedReason: no version is stated for the cluster's Kubernetes version; what is installed stays.
 	NotStatedReason = "NotStatedForKubernetes"
+	// HeldReason: an upgrade of the cluster says when the version moves.
+	HeldReason = "HeldByUpgrade"
 	// NoWayReason: the version cannot be reached in one step from what is installed.
 	NoWayReason = "NotReachedFromInstalled"
 	// DependencyReason: an add-on that has to be there first is not ready.

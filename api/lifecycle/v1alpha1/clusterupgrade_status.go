@@ -29,6 +29,7 @@ const (
 	UpToDateReason         = "UpToDate"
 	NotDoneReason          = "NotDone"
 	ClusterNotFoundReason  = "ClusterNotFound"
+	ConnectingReason       = "Connecting"
 )
 
 // ClusterUpgradeStatus is what is known of an upgrade.

@@ -68,6 +68,9 @@ func (r *Reconciler) snapshot(ctx context.Context, release *addonsv1.AddonReleas
 	if err != nil {
 		return nil, found, err
 	}
+	if held := release.Annotations[addonsv1.HeldVersionAnnotation]; held != "" && wanted(release) == held && chosen.version != nil {
+		chosen.resolved = conditions.True(addonsv1.ResolvedCondition, addonsv1.HeldReason, "held at %s while the cluster is upgraded", held)
+	}
 	found.set(chosen.resolved)
 	if chosen.version == nil {
 		return nil, found, nil
