@@ -25,8 +25,8 @@ import (
 const (
 	// expiryWithin bounds the handshake with one API server.
 	expiryWithin = 3 * time.Second
-	// expiryAgain is how long after a handshake that failed the next is tried.
-	expiryAgain = time.Minute
+	// expiryAgain is how long after a handshake that failed the next is tried, doubled with each, up to expiryAgainMax.
+	expiryAgain, expiryAgainMax = 5 * time.Second, 10 * time.Minute
 	// expiryDoubt is how old a reading may be by which a machine is replaced: certificates can be renewed on the machine,
 	// and API servers take new ones up without a restart.
 	expiryDoubt = time.Hour
@@ -53,10 +53,16 @@ func shakeHands(ctx context.Context, connection *workload.Connection, pod *corev
 }
 
 // reading is a handshake with the API server of a Machine: with which of its runs, when, and what it showed; an expiry of
-// zero is a handshake that failed.
+// zero is a handshake that failed, and not for the first time if failures is more than one.
 type reading struct {
 	run        string
 	at, expiry time.Time
+	failures   int
+}
+
+// retry returns how long after a handshake that failed the next is tried.
+func (r reading) retry() time.Duration {
+	return min(expiryAgain<<min(max(r.failures, 1)-1, 10), expiryAgainMax)
 }
 
 // runOf tells one run of an API server from the next. Certificates that kubeadm has renewed are served from a restart
@@ -88,7 +94,7 @@ func expiriesToRead(s *snapshot, nodes map[string]*corev1.Node, pods map[string]
 		due := renewalDue(s, r)
 		switch {
 		case !read, last.run != runOf(pod):
-		case last.expiry.IsZero() && age >= expiryAgain:
+		case last.expiry.IsZero() && age >= last.retry():
 		case !due.IsZero() && !s.now.Before(due) && age >= expiryDoubt:
 		default:
 			continue
@@ -107,32 +113,39 @@ func podReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// readExpiries reads what is to be read, all at once, and returns all that is known by Machine. What cannot be read now is
-// tried later: no decision waits for it.
-func (r *Reconciler) readExpiries(ctx context.Context, s *snapshot, connection *workload.Connection, seen inspection) map[string]time.Time {
+// readExpiries reads what is to be read, all at once, and returns all that is known by Machine, and when to try again what
+// cannot be read now; zero for never. No decision waits for it.
+func (r *Reconciler) readExpiries(ctx context.Context, s *snapshot, connection *workload.Connection, seen inspection) (expiries map[string]time.Time, again time.Duration) {
 	key := client.ObjectKeyFromObject(s.controlPlane)
 	var wg sync.WaitGroup
-	for replica, pod := range expiriesToRead(s, seen.nodes, seen.pods, r.readings.of(key)) {
+	known := r.readings.of(key)
+	for replica, pod := range expiriesToRead(s, seen.nodes, seen.pods, known) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, expiryWithin)
 			defer cancel()
 			expiry, err := r.readExpiry(ctx, connection, pod)
+			now := reading{run: runOf(pod), at: s.now, expiry: expiry}
 			if err != nil {
-				log.FromContext(ctx).V(1).Info("Cannot read the certificate of an API server", "pod", pod.Name, "cause", err.Error())
-				expiry = time.Time{}
+				now.expiry, now.failures = time.Time{}, known[replica.machine.UID].failures+1
+				log.FromContext(ctx).Info("Cannot read the certificate of an API server", "pod", pod.Name, "cause", err.Error(), "again in", now.retry())
 			}
-			r.readings.note(key, replica.machine.UID, reading{run: runOf(pod), at: s.now, expiry: expiry})
+			r.readings.note(key, replica.machine.UID, now)
 		})
 	}
 	wg.Wait()
 	r.readings.keep(key, s.replicas)
-	known, out := r.readings.of(key), map[string]time.Time{}
+	known = r.readings.of(key)
+	expiries = map[string]time.Time{}
 	for _, replica := range s.replicas {
-		if expiry := known[replica.machine.UID].expiry; !expiry.IsZero() {
-			out[replica.machine.Name] = expiry
+		last, read := known[replica.machine.UID]
+		switch {
+		case !last.expiry.IsZero():
+			expiries[replica.machine.Name] = last.expiry
+		case read:
+			again = earliest(again, max(last.at.Add(last.retry()).Sub(s.now), time.Second))
 		}
 	}
-	return out
+	return expiries, again
 }
 
 // setExpiry writes on an object of a Machine when its certificates end; zero, which is not known, leaves what it says.

@@ -50,7 +50,7 @@ func expires(at time.Time) func(*snapshot) {
 func TestCertificatesAreReadOnceForEachRunOfAnAPIServer(t *testing.T) {
 	year := noon.AddDate(1, 0, 0)
 	read := func(at, expiry time.Time) map[types.UID]reading {
-		return map[types.UID]reading{"cp-1": {"", at, expiry}}
+		return map[types.UID]reading{"cp-1": {"", at, expiry, 1}}
 	}
 	tests := map[string]struct {
 		s     *snapshot
@@ -61,7 +61,9 @@ func TestCertificatesAreReadOnceForEachRunOfAnAPIServer(t *testing.T) {
 		"read long ago, and nothing happened":  {prodWithUIDs(1), read(noon.AddDate(0, -6, 0), year), nil},
 		"the API server was started again":     {prodWithUIDs(1, startedAt(noon)), read(noon.Add(-time.Hour), year), []string{"cp-1"}},
 		"it failed a moment ago":               {prodWithUIDs(1), read(noon.Add(-time.Second), time.Time{}), nil},
-		"it failed a minute ago":               {prodWithUIDs(1), read(noon.Add(-time.Minute), time.Time{}), []string{"cp-1"}},
+		"it failed a while ago":                {prodWithUIDs(1), read(noon.Add(-expiryAgain), time.Time{}), []string{"cp-1"}},
+		"it failed again and again":            {prodWithUIDs(1), map[types.UID]reading{"cp-1": {"", noon.Add(-expiryAgain), time.Time{}, 2}}, nil},
+		"it has failed for ages":               {prodWithUIDs(1), map[types.UID]reading{"cp-1": {"", noon.Add(-expiryAgainMax), time.Time{}, 1000}}, []string{"cp-1"}},
 		"the machine is to be replaced for it": {prodWithUIDs(1, expires(noon.AddDate(0, 0, 29))), read(noon.AddDate(0, 0, -2), year), []string{"cp-1"}},
 		"it was looked at again for that":      {prodWithUIDs(1, expires(noon.AddDate(0, 0, 29))), read(noon.Add(-time.Minute), year), nil},
 		"there is time left":                   {prodWithUIDs(1, expires(noon.AddDate(0, 0, 31))), read(noon.AddDate(0, 0, -2), year), nil},
@@ -91,25 +93,27 @@ func TestWhatWasReadIsKnownUntilItChanges(t *testing.T) {
 		return expiry, failure
 	}}
 	s := prodWithUIDs(1)
-	look := func(wantCalls int, want map[string]time.Time) {
+	look := func(wantCalls int, want map[string]time.Time, wantAgain time.Duration) {
 		t.Helper()
-		got := r.readExpiries(context.Background(), s, nil, s.workload)
-		if diff := cmp.Diff(want, got); diff != "" || calls != wantCalls {
-			t.Errorf("%d handshakes, want %d (-want +got):\n%s", calls, wantCalls, diff)
+		got, again := r.readExpiries(context.Background(), s, nil, s.workload)
+		if diff := cmp.Diff(want, got); diff != "" || calls != wantCalls || again != wantAgain {
+			t.Errorf("%d handshakes, want %d; again in %s, want %s (-want +got):\n%s", calls, wantCalls, again, wantAgain, diff)
 		}
 	}
-	look(1, map[string]time.Time{"cp-1": noon.AddDate(1, 0, 0)})
+	look(1, map[string]time.Time{"cp-1": noon.AddDate(1, 0, 0)}, 0)
 	s.now = noon.Add(time.Hour)
-	look(1, map[string]time.Time{"cp-1": noon.AddDate(1, 0, 0)})
+	look(1, map[string]time.Time{"cp-1": noon.AddDate(1, 0, 0)}, 0)
 
 	startedAt(s.now)(s)
 	failure = errors.New("connection refused")
-	look(2, map[string]time.Time{})
-	s.now, failure, expiry = s.now.Add(expiryAgain), nil, noon.AddDate(2, 0, 0)
-	look(3, map[string]time.Time{"cp-1": noon.AddDate(2, 0, 0)})
+	look(2, map[string]time.Time{}, expiryAgain)
+	s.now = s.now.Add(expiryAgain)
+	look(3, map[string]time.Time{}, 2*expiryAgain)
+	s.now, failure, expiry = s.now.Add(2*expiryAgain), nil, noon.AddDate(2, 0, 0)
+	look(4, map[string]time.Time{"cp-1": noon.AddDate(2, 0, 0)}, 0)
 
 	s.replicas = nil
-	look(3, map[string]time.Time{})
+	look(4, map[string]time.Time{}, 0)
 	r.readings.forget(types.NamespacedName{Namespace: "fleet", Name: "prod"})
 	if len(r.readings.last) != 0 {
 		t.Errorf("left are %v", r.readings.last)

@@ -55,7 +55,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *snapshot, etcdCA pki.KeyPai
 	r.readObjects(ctx, s, connection.Client, &out)
 	var wg sync.WaitGroup
 	seen := out
-	wg.Go(func() { out.expiries = r.readExpiries(ctx, s, connection, seen) })
+	wg.Go(func() { out.expiries, out.readAgain = r.readExpiries(ctx, s, connection, seen) })
 	if s.stackedEtcd() {
 		out.etcd, out.etcdErr = r.askEtcd(ctx, s, etcdCA)
 	}

@@ -218,7 +218,7 @@ func (r *Reconciler) reconcile(ctx context.Context, s *snapshot, helper *patch.H
 	}
 	told, err := r.act(ctx, s, set[certificates.EtcdCA], helper)
 	again := lookAgain(s)
-	for _, wait := range []time.Duration{renew, nextRollout(s), told.again} {
+	for _, wait := range []time.Duration{renew, nextRollout(s), told.again, s.workload.readAgain} {
 		again = earliest(again, wait)
 	}
 	return told, again, err

@@ -47,7 +47,9 @@ type inspection struct {
 	pods     map[string]*corev1.Pod
 	failures map[string]error
 	// expiries tells, by Machine, when the certificate ends that its API server has shown.
-	expiries map[string]time.Time
+	// readAgain is when to try again what could not be read of them; zero for never.
+	expiries  map[string]time.Time
+	readAgain time.Duration
 	// etcd is nil when it was not asked, or did not answer: then etcdErr tells why.
 	etcd    *etcd.Status
 	etcdErr error
