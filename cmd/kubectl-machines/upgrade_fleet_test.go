@@ -110,9 +110,9 @@ func TestOffATerminalEachStepIsTwoLines(t *testing.T) {
 	u, now := runningUpgrade()
 	teller := &stepTeller{}
 	want := []string{
-		"prod: control-plane v1.35.4 -> v1.36.3: Done after 2m, 3 machines",
+		"prod: control-plane v1.35.4 -> v1.36.3: Done after 2m, 3 replaced",
 		"prod: addon kube-proxy 1.35.0 -> 1.36.0: Done after 9s",
-		"prod: control-plane v1.36.3 -> v1.37.2: Done after 2m, 3 machines",
+		"prod: control-plane v1.36.3 -> v1.37.2: Done after 2m, 3 replaced",
 		"prod: workers md-0 v1.35.4 -> v1.37.2: Running",
 	}
 	if diff := cmp.Diff(want, teller.tell(u, now)); diff != "" {

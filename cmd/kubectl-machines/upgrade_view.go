@@ -104,7 +104,7 @@ func (s *stepTeller) tell(u *lifecyclev1.ClusterUpgrade, now time.Time) []string
 		if step.State == lifecyclev1.StepDone {
 			line += " after " + stepTook(step, now)
 			if step.Machines > 0 {
-				line += fmt.Sprintf(", %d machines", step.Machines)
+				line += fmt.Sprintf(", %d replaced", step.Machines)
 			}
 		}
 		lines = append(lines, line)

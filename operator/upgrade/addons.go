@@ -85,7 +85,8 @@ func (d *decision) settleAddons(s snapshot) {
 func (s snapshot) addonUnsettled(release *addonsv1.AddonRelease) string {
 	want := s.heldAt(release)
 	switch {
-	case want == "":
+	case want == "" || !preflight.Movable(release):
+		// Whoever pinned or paused it meanwhile has taken it out of our hands.
 		return ""
 	case release.Status.TargetVersion != want:
 		return "its controller has not seen the version yet"

@@ -134,6 +134,19 @@ func TestAnAddonThatIsRefusedHaltsTheUpgradeUntilItIsMended(t *testing.T) {
 	}
 }
 
+func TestAnAddonThatSomebodyPinsMeanwhileHoldsNobodyUp(t *testing.T) {
+	w := newWorld("v1.36.3", "a")
+	dns := w.install("coredns", "1.14.2")
+	w.step(t)
+	w.reconcileAll()
+	w.step(t)
+	dns.Spec.Version = "1.14.6"
+	dns.Status.Version, dns.Status.TargetVersion = "1.14.6", "1.14.2"
+	if d := w.step(t); len(d.moves) != 1 || d.moves[0].name != "a" {
+		t.Errorf("moves %v, %s: %s; want the workers'", d.moves, d.phase, d.message)
+	}
+}
+
 func TestAddonsThatAreToStayAreHeldToTheEnd(t *testing.T) {
 	w := newWorld("v1.36.3", "a")
 	w.upgrade.Spec.Addons = lifecyclev1.AddonsStay

@@ -50,8 +50,10 @@ func unsettled(generation, observed int64, want int32, machines []*clusterv1.Mac
 		return "its controller has not seen the last change yet"
 	case upToDate < want:
 		return fmt.Sprintf("%d of %d machines are up to date", upToDate, want)
-	case have != want, leaving > 0:
+	case leaving > 0:
 		return fmt.Sprintf("there are %d machines, %d of them on their way out, and there are to be %d", len(machines), leaving, want)
+	case have != want:
+		return fmt.Sprintf("its controller counts %d machines, and there are to be %d", have, want)
 	case available < want:
 		return fmt.Sprintf("%d of %d machines are available", available, want)
 	}
