@@ -146,19 +146,6 @@ func (c *Chronicle) String() string {
 	return out.String()
 }
 
-// Of lists the Machines of a version that were made so far, in order.
-func (c *Chronicle) Of(version string) []Made {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var made []Made
-	for _, m := range c.entries {
-		if m.Version == version {
-			made = append(made, m)
-		}
-	}
-	return made
-}
-
 // Most is the most Machines of an owner that there ever were at once.
 func (c *Chronicle) Most(owner string) int {
 	c.mu.Lock()
