@@ -37,8 +37,8 @@ func addDeployment(t *testing.T, cluster, name string, replicas int) {
 func TestAWholeClusterIsUpgradedInOrderThoughTheOperatorIsKilledAgainAndAgain(t *testing.T) {
 	slow(t)
 	const cluster, first, second = "whole", "whole-md-0", "whole-md-1"
-	bed.Create(t, cluster, 2, "KUBERNETES_VERSION="+former, "VSPHERE_TEMPLATE=ubuntu-2404-kube-"+former, "CONTROL_PLANE_MACHINE_COUNT=3")
-	addDeployment(t, cluster, second, 1)
+	bed.Create(t, cluster, 3, "KUBERNETES_VERSION="+former, "VSPHERE_TEMPLATE=ubuntu-2404-kube-"+former, "CONTROL_PLANE_MACHINE_COUNT=3")
+	addDeployment(t, cluster, second, 2)
 	bed.WaitReady(t, cluster)
 	bed.WantMembers(t, cluster, 3)
 	kubeconfig := bed.Kubeconfig(t, cluster)
@@ -76,15 +76,16 @@ func TestAWholeClusterIsUpgradedInOrderThoughTheOperatorIsKilledAgainAndAgain(t 
 		}
 	}
 	// Each once, and in the order of the plan: nothing is done twice, however often the operator dies.
-	if want := []string{"", "", "", "addon kube-proxy", "addon coredns", first, first, second}; !slices.Equal(want, owners) {
+	if want := []string{"", "", "", "addon kube-proxy", "addon coredns", first, first, first, second, second}; !slices.Equal(want, owners) {
 		t.Errorf("what was made and moved was %v", made)
 	}
-	for owner, most := range map[string]int{"": 4, first: 3, second: 2} {
+	for owner, most := range map[string]int{"": 4, first: 4, second: 3} {
 		if got := chronicle.Most(owner); got > most {
 			t.Errorf("there were %d machines of %q at once, want %d at most", got, owner, most)
 		}
 	}
 	bed.WantMembers(t, cluster, 3)
+	bed.WantExactly(t, cluster, kubeconfig, 8)
 	settle()
 	wantOnlyTemplatesInUse(t, cluster)
 	bed.DeleteCluster(t, cluster)
