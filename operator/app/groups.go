@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-dev/millwright/internal/bundle"
 	"github.com/millwright-dev/millwright/internal/vcenter"
 	"github.com/millwright-dev/millwright/internal/workload"
+	"github.com/millwright-dev/millwright/operator/addons/addon"
 	"github.com/millwright-dev/millwright/operator/addons/release"
 	"github.com/millwright-dev/millwright/operator/core/cluster"
 	"github.com/millwright-dev/millwright/operator/core/machine"
@@ -125,6 +126,7 @@ func addAddons(s *setup) error {
 		return err
 	}
 	return s.add(
+		&addon.Reconciler{Client: c, Live: live, Recorder: s.mgr.GetEventRecorder("millwright-addon"), Catalogue: catalogue},
 		&release.Reconciler{
 			Client: c, Live: live, Workload: s.workload, Recorder: s.mgr.GetEventRecorder("millwright-addonrelease"),
 			Catalogue: catalogue, Fetcher: &bundle.Fetcher{Cache: s.options.Cache, Mirror: s.options.Mirror},
