@@ -21,12 +21,15 @@ func (p platform) binary(program string) string {
 	return program
 }
 
+// small leaves out inlining: a tenth less to download for programs that wait for servers, not for their own speed.
+var small = []string{"-gcflags=all=-l"}
+
 // build makes a static binary that depends on nothing but the source and Go.
-func (r *release) build(ctx context.Context, p platform, pkg, file string) error {
+func (r *release) build(ctx context.Context, p platform, pkg, file string, flags ...string) error {
 	say("building %s for %s", filepath.Base(file), p)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly",
-		"-ldflags", "-s -w -buildid= -X github.com/millwright-dev/millwright/internal/cli.version="+r.version,
-		"-o", file, pkg)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly",
+		"-ldflags", "-s -w -buildid= -X github.com/millwright-dev/millwright/internal/cli.version=" + r.version}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "-o", file, pkg)...)
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=")
 	cmd.Stderr = os.Stderr
@@ -54,7 +57,7 @@ func (r *release) plugins(ctx context.Context) ([]archive, error) {
 			program := "kubectl-" + plugin
 			name := fmt.Sprintf("%s_%s_%s_%s", program, r.version, p.os, p.arch)
 			file := filepath.Join(work, name, p.binary(program))
-			if err := r.build(ctx, p, "./cmd/"+program, file); err != nil {
+			if err := r.build(ctx, p, "./cmd/"+program, file, small...); err != nil {
 				return nil, err
 			}
 			if err := r.billOfMaterials(file, name); err != nil {
